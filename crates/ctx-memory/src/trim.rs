@@ -24,19 +24,15 @@ pub(crate) struct TrimRow {
 /// group. Then the least relevant groups are trimmed, the oldest of equals first. A group is as
 /// relevant as its best message.
 pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<usize> {
-    let mut groups: Vec<TrimGroup> = Vec::new();
-    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut groups: HashMap<u32, TrimGroup> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
-        let Some(row) = row else { continue };
-        let place = *places.entry(row.group).or_insert_with(|| {
-            groups.push(TrimGroup::default());
-            groups.len() - 1
-        });
-        groups[place].take(at, row);
+        if let Some(row) = row {
+            groups.entry(row.group).or_default().take(at, row);
+        }
     }
-    groups.retain(|group| !group.protected && group.tokens > Tokens::ZERO);
-    // The sort is stable: groups with the same score stay in the order of age.
-    groups.sort_by(|a, b| a.score.total_cmp(&b.score));
+    let may_go = |group: &TrimGroup| !group.protected && group.tokens > Tokens::ZERO;
+    let mut groups: Vec<TrimGroup> = groups.into_values().filter(may_go).collect();
+    groups.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.members.cmp(&b.members)));
     let mut freed = Tokens::ZERO;
     let mut plan = Vec::new();
     for group in groups {

@@ -8,7 +8,7 @@ use ctx_core::{
 };
 
 use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
-use crate::recall::{RecallBlock, build_recall_block, query_of};
+use crate::recall::{build_recall_block, query_of};
 use crate::{Config, Placement};
 use ctx_core::Views;
 use ctx_core::Warnings;
@@ -163,7 +163,7 @@ impl Recall {
         }
         let entries = block.passages.iter().filter_map(|&at| found.passages[at].entry.clone());
         let entries = entries.collect();
-        let reason = words(&block);
+        let reason = format!("recalled: facts {}, passages {}", block.facts, block.passages.len());
         let id: EntryId = turn.ids.next_id().into();
         let entry = Entry::in_memory(id.clone(), Message::text(Role::User, block.text.clone()));
         let at = self.place(view);
@@ -190,18 +190,6 @@ impl Recall {
 fn failed(error: &ctx_core::Error) -> Recollection {
     let warnings = vec![format!("nothing was recalled: {error}")];
     Recollection { warnings, ..Recollection::default() }
-}
-
-/// `2 facts and 5 passages that fit what is being asked`.
-fn words(block: &RecallBlock) -> String {
-    let counted = |n: usize, what: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        _ => Some(format!("{n} {what}s")),
-    };
-    let parts = [counted(block.facts, "fact"), counted(block.passages.len(), "passage")];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("recalled: {} for the newest message", parts.join(" and "))
 }
 
 fn take_out(

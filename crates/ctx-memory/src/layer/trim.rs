@@ -1,12 +1,12 @@
 //! Smart trim: drops the messages least relevant to the current question.
 
 use ctx_core::text::head_chars;
-use ctx_core::{ContextView, Layer, Message, Node, NodeState, Prepared, Result, Role, TurnContext};
+use ctx_core::{ContextView, Layer, Node, NodeState, Prepared, Result, Role, TurnContext};
 
 use super::recall::query;
 use crate::RecallSettings;
+use crate::archive::text_of;
 use crate::trim::{TrimRow, plan_trim};
-use ctx_search::block::is_recalled;
 use ctx_search::lexical::{Bm25, Delta, score};
 use ctx_search::search::terms_of;
 
@@ -75,7 +75,8 @@ fn rows(view: &ContextView, query: &str, keep_recent: usize) -> Result<Vec<Optio
     for (at, node) in view.nodes().iter().enumerate() {
         let protected = is_protected(at, node);
         if node.is_live() && !protected {
-            words.add(at as u32, "", &text_of(&*node.message()?));
+            let text = text_of(&*node.message()?).unwrap_or_default();
+            words.add(at as u32, "", head_chars(&text, READ_CHARS));
         }
         let (tokens, group) = (node.tokens(), node.group);
         rows.push(node.is_live().then_some(TrimRow { tokens, group, protected, score: 0.0 }));
@@ -104,24 +105,4 @@ fn recent_from(view: &ContextView, keep: usize) -> usize {
         None => view.len(),
         Some(n) => spoken.nth(n).unwrap_or(0),
     }
-}
-
-/// Returns the words of a message: its text, tool calls and tool results.
-fn text_of(message: &Message) -> String {
-    let mut text = message.plain_text();
-    for call in message.tool_calls() {
-        text.push('\n');
-        text.push_str(&call.name);
-        text.push(' ');
-        text.push_str(call.arguments.as_str());
-    }
-    for result in message.tool_results() {
-        text.push('\n');
-        text.push_str(&result.plain_text());
-    }
-    if is_recalled(&text) {
-        return String::new();
-    }
-    text.truncate(head_chars(&text, READ_CHARS).len());
-    text
 }
