@@ -1,12 +1,12 @@
 //! Decides whether an answer is a usable summary.
 
-use ctx_text::WordList;
+use ctx_text::{WordList, gist};
 use std::collections::HashSet;
 
 use ctx_core::Summary;
 
-use super::cleaned;
 use super::echo::is_echo;
+use super::{cleaned, visible};
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,10 @@ pub(crate) enum Flaw {
     Repetition,
     /// It repeats the prompt.
     Echo,
-    /// It is too short for its source.
+    /// It is too short for its source, or cleaning left too little of it.
     Thin,
+    /// It has nothing in common with its source.
+    Unrelated,
 }
 
 impl Flaw {
@@ -34,6 +36,7 @@ impl Flaw {
             Self::Repetition => "the answer repeats itself",
             Self::Echo => "the answer repeats its prompt",
             Self::Thin => "the answer is too short",
+            Self::Unrelated => "the answer is unrelated to the conversation",
         }
     }
 }
@@ -41,7 +44,7 @@ impl Flaw {
 /// Returns the cleaned text of an answer to `prompt`, if it is usable. Does not check its length.
 pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
     let text = cleaned(&answer.text);
-    let flaw = if !says_something(&text) {
+    let flaw = if telling(&text).next().is_none() {
         Some(Flaw::Empty)
     } else if answer.cut_off {
         Some(Flaw::CutOff)
@@ -51,17 +54,14 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
         Some(Flaw::Repetition)
     } else if is_echo(&text, prompt) {
         Some(Flaw::Echo)
-    } else if is_thin(&text, prompt) {
+    } else if is_thin(&answer.text, &text, prompt) {
         Some(Flaw::Thin)
+    } else if is_unrelated(&text, prompt) {
+        Some(Flaw::Unrelated)
     } else {
         None
     };
     flaw.map_or(Ok(text), Err)
-}
-
-/// Whether there is any line besides headings and "(none)".
-fn says_something(text: &str) -> bool {
-    telling(text).next().is_some()
 }
 
 /// Returns the lines that are not headings and not "(none)".
@@ -98,16 +98,33 @@ fn is_repetition(text: &str) -> bool {
     is_blob || (words.len() >= 60 && different.len() * 20 < words.len())
 }
 
-/// Whether the answer is too short for its source. A short conversation may have a short summary.
-fn is_thin(text: &str, prompt: &str) -> bool {
+/// Whether the answer is too short for its source. The minimum is higher if cleaning removed most
+/// of the answer, as the rest may be only a remark around its summary. A short conversation may
+/// have a short summary.
+fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
     let letters: usize = telling(text).map(letters).sum();
-    let material = prompt.rfind("\n</").unwrap_or(prompt.len());
-    letters < (material / 100).min(30)
+    let is_stripped = text.len().saturating_mul(4) < visible(answer).len();
+    let (share, most) = if is_stripped { (20, 200) } else { (100, 30) };
+    letters < (material(prompt).len() / share).min(most)
 }
 
 /// Counts the bytes of letters and digits: a Chinese character says more than a letter.
 fn letters(line: &str) -> usize {
     line.chars().filter(|c| c.is_alphanumeric()).map(char::len_utf8).sum()
+}
+
+/// Returns the source part of a prompt; ctx's own instructions follow it.
+fn material(prompt: &str) -> &str {
+    prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt)
+}
+
+/// Whether almost no word of the answer occurs in the prompt. A summary shares words with its
+/// source; even in another language it shares names.
+fn is_unrelated(text: &str, prompt: &str) -> bool {
+    let (own, source) = (gist(text), gist(material(prompt)));
+    let shared = own.words.iter().filter(|&&word| source.says(word)).count();
+    // If an answer is longer than its source, most of its words are its own.
+    shared < own.words.len().div_ceil(20).min(3)
 }
 
 #[cfg(test)]
@@ -135,6 +152,8 @@ mod tests {
             ("抱歉,我无法总结这段对话。", Some(Flaw::Refusal)),
             ("Please provide the retry loop you want me to summarise.", Some(Flaw::Refusal)),
             (same.as_str(), Some(Flaw::Repetition)),
+            ("Lorem ipsum dolor sit amet, consectetur adipiscing", Some(Flaw::Unrelated)),
+            ("Bananas are yellow, and bread comes from wheat.", Some(Flaw::Unrelated)),
             ("## Goal\n- Fix the retry loop in src/http.rs [e:1]", None),
             ("## Goal\n- 修复重试循环", None),
             ("Sorry state of the retry loop: it never ends", None),
@@ -162,7 +181,15 @@ mod tests {
         let fair = "## Goal\n- Fix the retry loop in src/http.rs, never touch the cache [e:1]\n\
             ## Progress\n- The loop ends after three attempts now [e:2]";
         assert_eq!(flaw(fair, &long), None);
+        let around = format!("<think>{}</think>\n{fair}", "the retry loop, hm. ".repeat(100));
+        assert_eq!(flaw(&around, PROMPT), None, "a short conversation");
+        assert_eq!(flaw(&around, &long), Some(Flaw::Thin), "what was left is the least part");
         let chinese = "## Goal\n- 修复重试循环 src/http.rs,不要改动缓存,循环现在三次之后结束";
         assert_eq!(flaw(chinese, &long), None);
+    }
+
+    #[test]
+    fn a_summary_in_another_language_passes_by_its_names() {
+        assert_eq!(flaw("## Goal\n- 用户要修改 src/http.rs 里的 retry", false), None);
     }
 }

@@ -4,5 +4,6 @@ mod clean;
 mod echo;
 mod judge;
 
+use clean::visible;
 pub(crate) use clean::{cleaned, sanitised};
 pub(crate) use judge::{Flaw, checked};

@@ -147,8 +147,8 @@ impl CompactionRun {
         }
     }
 
-    /// Runs the extractive summariser, again with a smaller budget if the request would not become
-    /// smaller.
+    /// Runs the extractive summariser. The budget it leaves unused goes to repair; if facts did not
+    /// fit, it runs again with a smaller budget.
     pub(super) fn extract(&self, log: &mut CallLog) -> Option<AuditedSummary> {
         let most = self.plan.summary_budget;
         let draft = |budget: Tokens| {
@@ -164,8 +164,18 @@ impl CompactionRun {
             let (notes, model) = (String::new(), String::new());
             SummaryDraft { text, notes, rung: Rung::Extractive, model }
         };
+        let mut best: Option<AuditedSummary> = None;
+        for share in [1.0, 0.8, 0.6] {
+            let Some(settled) = self.settle(draft(most.scale(share))) else { continue };
+            if best.as_ref().is_none_or(|best| settled.audit.missing < best.audit.missing) {
+                best = Some(settled);
+            }
+            if best.as_ref().is_some_and(|best| best.audit.missing == 0) {
+                break;
+            }
+        }
         let least = most.min(self.plan.covered_tokens.scale(0.5));
-        let settled = [most, least].into_iter().find_map(|budget| self.settle(draft(budget)));
+        let settled = best.or_else(|| self.settle(draft(least)));
         if settled.is_none() {
             log.notes.push("the extractive summary would not have made the request smaller".into());
         }

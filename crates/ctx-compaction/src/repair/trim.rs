@@ -22,25 +22,20 @@ pub(super) fn to(draft: &Draft, target: Tokens, counter: &Counter) -> String {
     let outline = Outline::of(&draft.text);
     let mut units = units(&outline, draft, counter);
     units.sort_by(|a, b| a.worth.total_cmp(&b.worth).then(a.lines.cmp(&b.lines)));
-    let total: Tokens = units.iter().map(|unit| unit.tokens).sum();
-    let mut left = total;
     let mut gone = vec![false; outline.lines.len()];
     let mut text = compose(&outline, &gone);
-    let mut next = units.iter();
+    let mut next = units.iter().peekable();
     // The sum over the lines is close to the whole; the whole is counted when it may fit.
     while counter.text(&text) > target {
-        let over = counter.text(&text) - target;
-        let until = left - over;
-        let before = left;
-        for unit in next.by_ref() {
-            unit.lines.iter().for_each(|&line| gone[line] = true);
-            left -= unit.tokens;
-            if left <= until {
-                break;
-            }
-        }
-        if left == before {
+        if next.peek().is_none() {
             return String::new();
+        }
+        let mut over = counter.text(&text) - target;
+        while over > Tokens::ZERO
+            && let Some(unit) = next.next()
+        {
+            unit.lines.iter().for_each(|&line| gone[line] = true);
+            over -= unit.tokens;
         }
         text = compose(&outline, &gone);
     }

@@ -1,12 +1,9 @@
 //! What the source must contain for a token of the summary to be grounded.
 
-use ctx_core::text::Slice;
-use ctx_text::WordList;
 use std::ops::Range;
 
-use ctx_core::text::head_bytes;
-
-use ctx_text::{Span, SpanKind, is_cjk, number, split_line};
+use ctx_core::text::{Slice, head_bytes};
+use ctx_text::{Span, SpanKind, WordList, is_cjk, number, split_line};
 
 /// Words that precede an exit code.
 static EXIT_LEADS: WordList = WordList::new("exit_leads");
@@ -71,15 +68,9 @@ impl Claim {
 /// which may be the writer's own, and plain numbers without a unit need not, unless they are
 /// identifiers.
 pub(crate) fn is_audited(token: &Span<'_>) -> bool {
-    if token.text.contains('*') || token.text == "/dev/null" {
-        return false;
-    }
-    match token.kind {
-        SpanKind::Number if token.is_count => {
-            number(token.text).is_none_or(|n| !n.unit.is_empty() && n.value.len() >= 3)
-        }
-        _ => true,
-    }
+    let is_small = |text| number(text).is_some_and(|n| n.unit.is_empty() || n.value.len() < 3);
+    let is_count = token.kind == SpanKind::Number && token.is_count && is_small(token.text);
+    !is_count && !token.text.contains('*') && token.text != "/dev/null"
 }
 
 fn place(words: &str, around: Around) -> Place {
