@@ -89,6 +89,7 @@ fn run(criterion: &mut Criterion) {
     let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let job = ExtractInput {
+        state: None,
         messages: &said,
         facts: &facts,
         previous: None,
