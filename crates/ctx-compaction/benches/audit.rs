@@ -104,6 +104,7 @@ fn run(criterion: &mut Criterion) {
         let facts = ledger.facts();
         let grounds = SourceIndex::of(&said, None, &[]);
         let job = ExtractInput {
+            state: None,
             messages: &said,
             facts: &facts,
             previous: None,

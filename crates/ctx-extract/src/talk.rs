@@ -8,7 +8,7 @@ use super::ExtractInput;
 use super::note::{Note, QUESTION};
 use super::prose::{self, passages};
 use super::turns::{Turn, typed};
-use super::voice::Voice;
+use super::voice::{Voice, decides};
 use crate::Field;
 use ctx_facts::FactKind;
 use ctx_text::{Signal, clip_to_width, sentences, without_injected};
@@ -75,7 +75,7 @@ fn announced(job: &ExtractInput<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     let text = said.message.plain_text();
     let passages = passages(&text);
     let sentence =
-        passages.iter().flat_map(|p| sentences(&p.text)).rfind(|s| Signal::of(s).announces);
+        passages.iter().flat_map(|p| sentences(p.text)).rfind(|s| Signal::of(s).announces);
     // A line that ends in a colon introduces a call; it is not a passage of its own.
     let lead = || {
         text.lines()
@@ -101,8 +101,10 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
         let signal = Signal::of(&fact.text);
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision if signal.announces => (Field::Decisions, "", 0.3),
-            FactKind::Decision if signal.finding && !signal.decision => {
+            FactKind::Decision if signal.announces => (Field::CriticalContext, "", 0.3),
+            FactKind::Decision
+                if (signal.decision || signal.finding) && !decides(signal, &fact.text) =>
+            {
                 (Field::CriticalContext, "", 0.6)
             }
             FactKind::Decision => (Field::Decisions, "", 0.6),

@@ -9,11 +9,13 @@ use ctx_core::{
 
 use crate::answer::sanitised;
 use crate::audit::coverage;
+use crate::prompts::escaped;
 use crate::repair::reattribute;
 use crate::{
     AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
     RoundReport, Rung, SummaryDraft, audit, repair,
 };
+use ctx_extract::WORKING_STATE_TAGS;
 use ctx_facts::{FileLists, base_folder, with_relative_paths};
 
 use super::run::CompactionRun;
@@ -48,6 +50,8 @@ impl CompactionRun {
         let parts = [draft_text.trim_end(), self.file_lists.trim()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let text = sanitised(&parts.collect::<Vec<_>>().join("\n\n"));
+        let text = escaped(&text, &WORKING_STATE_TAGS);
+        let after = format!("{}{}", draft.notes, self.put_back(&text));
         let text = match &self.names {
             Some(_) => text,
             None => with_relative_paths(&text, self.base_folder()),
@@ -57,7 +61,7 @@ impl CompactionRun {
             _ => reattribute(&text, &self.messages, &self.said_before()),
         };
         let how = RepairOptions {
-            budget: self.plan.summary_budget - self.counter().text(&draft.notes),
+            budget: self.plan.summary_budget - self.counter().text(&after),
             counter: self.counter(),
             ungrounded: self.config.ungrounded,
         };
@@ -76,7 +80,7 @@ impl CompactionRun {
         if !says_something(&summary) {
             return None;
         }
-        summary.push_str(&draft.notes);
+        summary.push_str(&after);
         self.weigh(AuditedSummary {
             summary,
             audit,

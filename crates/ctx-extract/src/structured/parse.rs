@@ -3,6 +3,7 @@
 use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 use crate::prose::{self, Mark};
+use crate::working_state::block_end;
 use ctx_text::WordList;
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
@@ -50,6 +51,9 @@ impl Reader {
         if self.at == Some(Place::Turn(TurnPlace::Request)) && bare.starts_with('>') {
             let said = bare.strip_prefix("> ").or_else(|| bare.strip_prefix('>')).unwrap_or(bare);
             return self.request(said);
+        }
+        if let Some(close) = block_end(bare) {
+            return self.skip_until(close);
         }
         match bare {
             "<read-files>" => return self.skip_until("</read-files>"),

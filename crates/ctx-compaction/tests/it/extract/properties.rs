@@ -23,6 +23,7 @@ fn summary(
     let counter = Counter::new(kind);
     let facts = FactLedger::of(said).facts();
     let job = ExtractInput {
+        state: None,
         messages: said,
         facts: &facts,
         previous,
@@ -164,6 +165,7 @@ fn hostile_sessions_take_linear_time() {
             let said = [CitedMessage { id: "1".into(), message, pinned: false }];
             let counter = Counter::default();
             let job = ExtractInput {
+                state: None,
                 messages: &said,
                 facts: &LedgerFacts::default(),
                 previous: None,
