@@ -39,9 +39,6 @@ pub struct Audit {
     pub ungrounded: Vec<UnsupportedClaim>,
 }
 
-/// Where a text keeps each fact.
-pub(crate) type Found = Vec<Option<FoundFact>>;
-
 /// Compares a summary with the facts it must keep and with its grounds.
 ///
 /// A token (path, URL, id, number, error code, name) is kept if it occurs on its own:
@@ -144,7 +141,7 @@ impl<'a> Auditor<'a> {
     }
 
     /// Finds each fact in a text.
-    pub(crate) fn find(&self, text: &str) -> Found {
+    pub(crate) fn find(&self, text: &str) -> Vec<Option<FoundFact>> {
         let lines = self.lines.lines(text);
         let sheet = Sheet::of(text, &lines);
         self.facts.iter().map(|fact| sheet.find(fact)).collect()

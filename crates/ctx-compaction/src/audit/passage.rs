@@ -1,7 +1,6 @@
 //! Whether a passage is kept, verbatim or nearly.
 
 use std::cell::LazyCell;
-use std::collections::HashMap;
 
 use ctx_core::text::Slice;
 use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
@@ -44,27 +43,25 @@ impl Sheet<'_> {
         if total == 0 {
             return None;
         }
-        let mut counts: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
-        for word in &own.words {
-            for &line in self.sayers.get(word).into_iter().flatten() {
-                *counts.entry(line).or_default() += 1;
-            }
+        let mut counts = vec![0; self.lines.len()];
+        for &line in own.words.iter().filter_map(|word| self.sayers.get(word)).flatten() {
+            counts[line as usize] += 1;
         }
         let enough = |count: usize| {
             if total <= ALL_OF { count == total } else { count * 100 >= total * ENOUGH }
         };
-        let mut close: Vec<(u32, usize)> = counts.into_iter().filter(|&(_, n)| enough(n)).collect();
-        close.sort_unstable();
         let wanted = LazyCell::new(|| identifiers(passage));
         let opening = LazyCell::new(|| gist(opening(passage)).words);
-        close.into_iter().map(|(line, _)| line as usize).find(|&at| {
-            let Some(line) = self.lines.get(at) else { return false };
+        let mut close = self.lines.iter().zip(counts).enumerate();
+        let found = close.find(|(_, (line, count))| {
             let says_head =
                 || opening.iter().filter(|&&word| line.gist.says(word)).count() * 2 > opening.len();
-            agrees(&own, &line.gist)
+            enough(*count)
+                && agrees(&own, &line.gist)
                 && wanted.iter().all(|one| line.forms.binary_search(one).is_ok())
                 && (opening.is_empty() || says_head())
-        })
+        });
+        found.map(|(at, _)| at)
     }
 }
 

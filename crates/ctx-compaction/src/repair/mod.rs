@@ -8,9 +8,9 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Auditor, Found, lost, relative_facts};
+use crate::audit::{Auditor, lost, relative_facts};
 use crate::config::Ungrounded;
-use crate::{AuditReport, SourceIndex};
+use crate::{AuditReport, FoundFact, SourceIndex};
 use ctx_facts::RequiredFact;
 
 pub(crate) use attribution::reattribute;
@@ -52,7 +52,7 @@ pub struct Repaired {
 #[derive(Clone)]
 struct Draft {
     text: String,
-    found: Found,
+    found: Vec<Option<FoundFact>>,
 }
 
 /// A draft over its budget is trimmed to this share of it, so that the facts of removed lines can
@@ -64,9 +64,9 @@ const ROUNDS: usize = 8;
 
 /// Repairs a summary.
 ///
-/// Unsupported claims are removed with the sentence or line that contains them, or
-/// marked `[unverified]`. Missing facts are added, most important first, each with its citation
-/// `[e:ID]`, to the section where they belong, else under `## Critical Context`; tokens of one kind
+/// Unsupported claims are removed with the sentence or line that contains them, or marked
+/// `[unverified]`. Missing facts are added, most important first, each with its citation `[e:ID]`,
+/// to the section where they belong, else under `## Critical Context`; tokens of one kind
 /// share a line. A draft over the budget loses its least important lines, never a part of one.
 ///
 /// The result is deterministic and fits the budget by the counter, and repairing it again changes

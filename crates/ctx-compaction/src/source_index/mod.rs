@@ -93,6 +93,9 @@ impl SourceIndex {
         for place in places.filter(|place| !place.words.is_empty()) {
             patterns.entry(place.words.to_ascii_lowercase()).or_default().push(place);
         }
+        if patterns.is_empty() {
+            return;
+        }
         // For a short text, building a faster automaton takes longer than the search.
         let kind = (self.text.len() < LONG).then_some(AhoCorasickKind::ContiguousNFA);
         let mut finder = AhoCorasick::builder();
