@@ -33,9 +33,9 @@ use ctx_facts::{CitedMessage, LedgerFacts, PreviousSummary};
 
 pub use structured::{
     Field, Place, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace, TurnPrefix,
-    heading_place,
+    heading_place, without_blocks,
 };
-pub use working_state::{WORKING_STATE_TAGS, WorkingState, without_working_state};
+pub use working_state::{WORKING_STATE_TAGS, WorkingState};
 
 /// The input and the budget of an extractive summary.
 #[derive(Clone, Copy, Debug)]

@@ -162,13 +162,6 @@ impl Work {
             let place = recent(run.at);
             self.notes.push(Note::new(field, text, &run.entry, weight * place, run.at));
         }
-        // Of many commits, the newest matter most.
-        for note in &mut self.notes {
-            if note.field == Field::Done {
-                let at = note.order.max(0) as f32;
-                note.weight *= 0.7 + 0.3 * (at / length).min(1.0);
-            }
-        }
         self.notes
     }
 }

@@ -16,13 +16,11 @@ static RULES_FILES: WordList = WordList::new("files.rules");
 /// A rules file is not cut to fewer tokens than these.
 const LEAST: Tokens = Tokens(100);
 
-/// The tags around a rules file and around open tasks.
-const RULES_END: &str = "</rules-file>";
-const TASKS: &str = "<open-tasks>";
-const TASKS_END: &str = "</open-tasks>";
-
-/// The names of these tags. Only ctx writes them into a summary.
+/// The tags around rules files and open tasks. Only ctx writes them into a summary.
 pub const WORKING_STATE_TAGS: [&str; 2] = ["rules-file", "open-tasks"];
+
+/// The end of a rules file.
+const RULES_END: &str = "</rules-file>";
 
 /// A rules file as the agent read it.
 #[derive(Clone, Debug)]
@@ -134,6 +132,7 @@ impl WorkingState {
     #[must_use]
     pub fn missing_tasks(&self, summary: &str, room: Tokens, counter: &Counter) -> String {
         let summary = normal(summary);
+        let block = |tasks: &str| format!("\n\n<open-tasks>\n{tasks}</open-tasks>");
         let mut out = String::new();
         for task in self.todos.tasks() {
             let state = match task.state {
@@ -142,36 +141,14 @@ impl WorkingState {
                 State::Done | State::Dropped => continue,
             };
             let line = format!("- [ ] {}{state}\n", task.text);
-            let size = counter.text(&format!("{TASKS}\n{out}{line}{TASKS_END}\n\n"));
-            if size <= room && !summary.contains(&normal(&task.text)) {
+            if counter.text(&block(&format!("{out}{line}"))) <= room
+                && !summary.contains(&normal(&task.text))
+            {
                 out.push_str(&line);
             }
         }
-        if out.is_empty() { out } else { format!("\n\n{TASKS}\n{out}{TASKS_END}") }
+        if out.is_empty() { out } else { block(&out) }
     }
-}
-
-/// Removes the blocks of rules files and open tasks from a summary.
-#[must_use]
-pub fn without_working_state(summary: &str) -> String {
-    let mut end = None;
-    let lines = summary.lines().filter(|line| {
-        if let Some(close) = end {
-            end = (*line != close).then_some(close);
-            return false;
-        }
-        end = block_end(line);
-        end.is_none()
-    });
-    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
-}
-
-/// Returns the closing tag of a block that begins with this line.
-pub(crate) fn block_end(line: &str) -> Option<&'static str> {
-    if line.starts_with("<rules-file path=\"") && line.ends_with("\">") {
-        return Some(RULES_END);
-    }
-    (line == TASKS).then_some(TASKS_END)
 }
 
 impl RulesFile {

@@ -12,7 +12,7 @@ use crate::{
     CallLog, CompactionPlan, Config, HardPrunePlan, History, HistoryItem, Rung, SourceIndex,
     SummaryDraft, SummaryJob, audit, ladder,
 };
-use ctx_extract::{ExtractInput, WorkingState, extract, without_working_state};
+use ctx_extract::{ExtractInput, WorkingState, extract, without_blocks};
 use ctx_facts::{CitedMessage, FileLists, LedgerFacts, ShortIds};
 
 use super::anonymize::Pseudonyms;
@@ -76,8 +76,8 @@ impl CompactionRun {
             *entry = short_ids.short(entry);
         }
         if let Some(previous) = &mut history.previous {
-            // Rules files are put back anew: what they say is no statement of the summary.
-            previous.text = without_working_state(&previous.text);
+            // They are written anew: what a rules file says is no statement of the summary.
+            previous.text = without_blocks(&previous.text);
         }
         let previous = history.previous.as_ref();
         let read = ledger::read(&history, plan.cut);

@@ -205,9 +205,6 @@ R: fn watch() {}
 ### Done
 - [x] Wrote `src/ini.rs` with 9 tests, all tests pass. [e:2]
 
-### In Progress
-- [ ] Now let me update the watcher [e:7]
-
 ## Critical Context
 - Names: `watch()`
 
