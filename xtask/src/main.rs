@@ -9,6 +9,8 @@
 //!   judge right, and fits new ones.
 //! - `cargo xtask ablate DATA [RULE...]` runs the bench of compactions without each rule that reads
 //!   language, and says what it keeps more or less.
+//! - `cargo xtask label-sections DATA [--print]` says how many lines of ten summaries stand in the
+//!   section that they belong to, by the labels in `xtask/labels`.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
 //!   of recorded sessions.
 
@@ -18,12 +20,16 @@ mod docs;
 mod examples;
 mod fit;
 mod home;
+mod label_sections;
 mod plugins;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+
+const TASKS: &str = "usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | \
+                     label-sections DATA [--print] | docs [DATA]";
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -35,9 +41,13 @@ fn main() -> Result<()> {
             let data = args.next().context("the folder of recorded sessions is missing")?;
             ablate::run(&root(), Path::new(&data), &args.collect::<Vec<_>>())
         }
+        Some("label-sections") => {
+            let data = args.next().context("the folder of recorded sessions is missing")?;
+            label_sections::run(&root(), Path::new(&data), args.any(|arg| arg == "--print"))
+        }
         Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown task '{other}' (known: plugins, home, fit, ablate, docs)"),
-        None => bail!("usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | docs [DATA]"),
+        Some(other) => bail!("unknown task '{other}': {TASKS}"),
+        None => bail!("{TASKS}"),
     }
 }
 

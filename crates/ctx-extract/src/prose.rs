@@ -1,13 +1,14 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
+use ctx_text::{BlockKind, Bullet, WordList, bullet, read};
+
 use crate::Field;
 use crate::structured::{Place, heading_place};
-use ctx_text::{BlockKind, Bullet, WordList, bullet, read};
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A paragraph.
+    /// A line of prose.
     Plain,
     /// A list item.
     Item,
@@ -15,10 +16,10 @@ pub(super) enum Mark {
     Box { checked: bool },
 }
 
-/// A list item without its marker, or a paragraph line by line.
+/// A line of prose, without its list marker or Markdown heading.
 #[derive(Clone, Debug)]
 pub(super) struct Passage<'a> {
-    pub(super) text: String,
+    pub(super) text: &'a str,
     pub(super) mark: Mark,
     /// The number of a numbered item.
     pub(super) number: Option<&'a str>,
@@ -46,28 +47,26 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             lead = Some(words).filter(|_| under.is_none());
             continue;
         }
-        if block.kind == BlockKind::Item {
-            let bare = block.text.trim();
-            let (Bullet { number, checked }, words) =
-                bullet(bare).unwrap_or((Bullet::default(), bare));
-            if !is_output(block.text, words) {
-                let mark = checked.map_or(Mark::Item, |checked| Mark::Box { checked });
-                let text = words.split_whitespace().collect::<Vec<_>>().join(" ");
-                out.push(Passage { text, mark, number, under: led.or(under), lead });
+        for line in block.text.lines() {
+            let item = bullet(line.trim());
+            let words = item.map_or(line.trim(), |(_, words)| words);
+            if words.is_empty() || is_output(line, words) {
+                continue;
             }
-            continue;
-        }
-        let lines = block.text.lines().filter(|line| !is_output(line, line.trim()));
-        let mut lines: Vec<&str> = lines.map(str::trim).collect();
-        (lead, led) = (None, None);
-        if let Some(last) = lines.pop_if(|line| line.ends_with([':', '：'])) {
-            // `Next steps:` is a heading as well.
-            led = field_of(last);
-            lead = Some(last).filter(|_| led.is_none());
-        }
-        if !lines.is_empty() {
-            let text = lines.join("\n");
-            out.push(Passage { text, mark: Mark::Plain, number: None, under, lead: None });
+            if let Some((Bullet { number, checked }, _)) = item {
+                let mark = checked.map_or(Mark::Item, |checked| Mark::Box { checked });
+                out.push(Passage { text: words, mark, number, under: led.or(under), lead });
+                continue;
+            }
+            (lead, led) = (None, None);
+            if words.ends_with([':', '：']) {
+                // `Next steps:` is a heading as well.
+                led = field_of(words);
+                lead = Some(words).filter(|_| led.is_none());
+            } else {
+                let mark = Mark::Plain;
+                out.push(Passage { text: words, mark, number: None, under, lead: None });
+            }
         }
     }
     out
@@ -118,8 +117,10 @@ mod tests {
     fn passages_know_their_list_and_heading() {
         let text = "All done.\n\n## Next Steps\n- [ ] write docs\n1. tag it\n\n```\ncode\n```\n\
                     Changes needed:\n- remove `flush`\n    at foo (a.js:1)\n{\"a\":1}";
-        let found: Vec<_> =
-            passages(text).into_iter().map(|p| (p.text, p.mark, p.under, p.lead)).collect();
+        let found: Vec<_> = passages(text)
+            .into_iter()
+            .map(|p| (p.text.to_owned(), p.mark, p.under, p.lead))
+            .collect();
         let next = Some(Field::NextSteps);
         assert_eq!(
             found,

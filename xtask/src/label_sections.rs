@@ -1,0 +1,123 @@
+//! `cargo xtask label-sections`: how many lines of ten summaries stand in the section that they
+//! belong to.
+//!
+//! The labels in `xtask/labels/sections.jsonl` were made by hand. They name a line by its hash,
+//! because the sessions may not be copied.
+
+#![expect(clippy::print_stdout, reason = "the output of the task")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use ctx_compaction::{CompactOptions, Config, History, compact};
+use ctx_core::{
+    CompactionTrigger, ContentHash, ContextView, Counter, Message, Role, Timestamp, TokenLedger,
+    Tokens,
+};
+use ctx_facts::without_citations;
+use ctx_session::Transcript;
+use ctx_testkit::VirtualTimer;
+use serde::{Deserialize, Serialize};
+
+/// The summaries: a session, how many hundredths of its messages, the tokens of the request after
+/// the compaction, and the rounds.
+const SUMMARIES: [(&str, usize, u32, usize); 10] = [
+    ("claude-code/01_2026-01-05_a0bd162f.jsonl", 100, 8_000, 1),
+    ("claude-code/03_2026-01-08_0442a060.jsonl", 40, 6_000, 1),
+    ("claude-code/03_2026-01-08_0442a060.jsonl", 90, 12_000, 3),
+    ("claude-code/07_2026-01-20_130d7b7e.jsonl", 80, 6_000, 1),
+    ("claude-code/09_2026-01-21_de1ed521.jsonl", 50, 12_000, 1),
+    ("claude-code/09_2026-01-21_de1ed521.jsonl", 95, 8_000, 2),
+    ("claude-code/15_2026-02-01_1e0816ef.jsonl", 35, 8_000, 1),
+    ("claude-code/15_2026-02-01_1e0816ef.jsonl", 85, 16_000, 3),
+    ("pi/before-compaction.jsonl", 45, 8_000, 1),
+    ("pi/before-compaction.jsonl", 95, 16_000, 2),
+];
+
+#[derive(Deserialize, Serialize)]
+struct Label {
+    session: String,
+    section: String,
+    line: ContentHash,
+    /// Whether the line belongs there.
+    right: Option<bool>,
+    /// The line, in what is printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    text: String,
+}
+
+/// Prints the share of labelled lines that stand where they belong and how many lines have no label;
+/// with `print`, also these lines, in the form of the file.
+pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
+    let file = root.join("xtask/labels/sections.jsonl");
+    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let labels: Vec<Label> = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .context("sections.jsonl")?;
+    let known: HashMap<_, _> =
+        labels.iter().map(|l| ((&*l.session, &*l.section, l.line), l.right)).collect();
+    let (mut right, mut wrong, mut unlabelled) = (0, 0, 0);
+    for (session, share, tokens, rounds) in SUMMARIES {
+        let summary = summary(&data.join(session), share, Tokens(tokens), rounds)?;
+        for (section, text) in lines(&summary) {
+            let text = without_citations(text);
+            let line = ContentHash::of(&Message::text(Role::User, text.as_str()));
+            match known.get(&(session, section, line)).copied().flatten() {
+                Some(true) => right += 1,
+                Some(false) => wrong += 1,
+                None => {
+                    unlabelled += 1;
+                    let (session, section) = (session.to_owned(), section.to_owned());
+                    let label = Label { session, section, line, right: None, text };
+                    if print {
+                        println!("{}", serde_json::to_string(&label)?);
+                    }
+                }
+            }
+        }
+    }
+    println!("{right} of {} labelled lines are right, {unlabelled} have no label", right + wrong);
+    Ok(())
+}
+
+/// Compacts the beginning of a session, and returns the last summary.
+fn summary(path: &Path, share: usize, target: Tokens, rounds: usize) -> Result<String> {
+    let entries = Transcript::open(path)?.all_messages();
+    let end = entries.len() * share / 100;
+    let mut view =
+        ContextView::new(TokenLedger::new(Counter::default(), Tokens(200_000), Tokens(20_000)));
+    let mut text = String::new();
+    for round in 1..=rounds {
+        for entry in &entries[end * (round - 1) / rounds..end * round / rounds] {
+            if entry.message()?.role != Role::CompactionSummary {
+                view.append(entry.clone())?;
+            }
+        }
+        let options = CompactOptions::new(CompactionTrigger::Manual, Timestamp(0));
+        let options = CompactOptions { force: true, token_budget: Some(target), ..options };
+        let done = compact(History::of(&view)?, Arc::new(Config::default()), options);
+        let compacted = VirtualTimer::default().run(done)?.result.context("nothing to compact")?;
+        text.clone_from(&compacted.summary);
+        view.compact(compacted, format!("summary-{round}"), "label-sections", "")?;
+    }
+    Ok(text)
+}
+
+/// Returns the lines of a summary with their headings, without the lists of files.
+fn lines(summary: &str) -> Vec<(&str, &str)> {
+    let mut section = "";
+    let mut out = Vec::new();
+    for line in summary.lines().take_while(|line| !line.ends_with("-files>")) {
+        match line.strip_prefix('#') {
+            Some(heading) => section = heading.trim_start_matches(['#', ' ']),
+            None if line.contains(char::is_alphanumeric) => out.push((section, line)),
+            None => {}
+        }
+    }
+    out
+}
