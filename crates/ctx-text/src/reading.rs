@@ -79,6 +79,8 @@ pub struct Sentence<'a> {
 /// A text that was read. Sentences and spans are found when they are first asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Reading<'a> {
+    /// The whole text.
+    pub text: &'a str,
     /// The blocks, in order. Blank lines and fences are in none.
     pub blocks: Vec<Block<'a>>,
     sentences: OnceCell<Vec<Sentence<'a>>>,
@@ -125,7 +127,7 @@ pub fn read(text: &str) -> Reading<'_> {
     }
     // A fence that is never closed extends to the end.
     reader.read(start..end, fence.is_some());
-    Reading { blocks: reader.blocks(), sentences: OnceCell::new() }
+    Reading { text, blocks: reader.blocks(), sentences: OnceCell::new() }
 }
 
 /// Returns the mark of a line that opens or closes a code fence.

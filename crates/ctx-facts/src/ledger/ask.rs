@@ -56,20 +56,15 @@ pub(super) struct RecentAsks {
 }
 
 impl RecentAsks {
-    /// Reads a message; `user` is the user's text in it.
-    pub(super) fn read(
-        &mut self,
-        at: usize,
-        one: &CitedMessage,
-        user: &str,
-        speakers: &Speakers<'_>,
-    ) {
-        if one.message.role == Role::User && !one.pinned && !user.is_empty() {
+    /// Reads a message.
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+        let user = &speakers.user;
+        if one.message.role == Role::User && !one.pinned && !user.text.is_empty() {
             self.asks.push_back(UserMessage {
                 at,
                 entry: one.id.clone(),
-                is_short: user.chars().count() <= SHORT,
-                requests: requests(&speakers.user),
+                is_short: user.text.chars().count() <= SHORT,
+                requests: requests(user),
             });
             if self.asks.len() > RECENT {
                 self.asks.pop_front();

@@ -109,7 +109,7 @@ impl FactLedger {
         self.tokens.read(at, one, &speakers);
         self.failures.read(at, one, &speakers);
         self.names.read(at, &one.message, &speakers);
-        self.asks.read(at, one, &texts.user, &speakers);
+        self.asks.read(at, one, &speakers);
         self.tokens.shrink(MOST_TOKENS);
         self.messages += 1;
     }
@@ -127,7 +127,7 @@ impl FactLedger {
         for (one, at) in later.into_iter().zip(self.messages..) {
             let texts = Texts::of(&one);
             let speakers = OpenCalls::default().read(&one.message, &texts);
-            if !texts.user.is_empty() {
+            if !speakers.user.text.is_empty() {
                 passages.to_mut().read(at, &one, &speakers);
             }
         }

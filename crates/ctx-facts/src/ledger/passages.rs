@@ -86,11 +86,11 @@ impl Passages {
             }
             return;
         }
-        if !speakers.user.blocks.is_empty() {
+        if !speakers.user.text.is_empty() {
             self.asked_back.clear();
             self.user(&speakers.user);
         }
-        if !speakers.assistant.blocks.is_empty() && one.message.role == Role::Assistant {
+        if !speakers.assistant.text.is_empty() && one.message.role == Role::Assistant {
             self.assistant(&speakers.assistant);
         }
     }

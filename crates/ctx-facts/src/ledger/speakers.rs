@@ -11,7 +11,7 @@ use crate::command::command_line;
 /// The texts of one message.
 pub(super) struct Texts {
     /// What the user wrote, without what programs add; all text of a pinned message.
-    pub(super) user: String,
+    user: String,
     assistant: String,
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::lists::{BRANCH_PREFIXES, ERRNOS, PLAIN_WORDS, TOP_DOMAINS, is_brand, is_standard};
+use super::lists::{BRANCH_PREFIXES, BRANDS, ERRNOS, PLAIN_WORDS, STANDARDS, TOP_DOMAINS};
 use crate::SpanKind;
 use crate::pattern::pattern;
 
@@ -64,7 +64,7 @@ fn is_hash(word: &str) -> bool {
 fn is_ticket(word: &str) -> bool {
     let Some((_, rest)) = word.split_once('-') else { return false };
     let digits = count_digits(rest);
-    TICKET.is_match(word) && word.len() <= 64 && digits > 0 && !is_standard(word)
+    TICKET.is_match(word) && word.len() <= 64 && digits > 0 && !STANDARDS.has_small(word)
 }
 
 fn is_opaque(word: &str) -> bool {
@@ -82,7 +82,7 @@ fn is_code_name(word: &str) -> bool {
     let last = word.rsplit('.').next().unwrap_or(word);
     let is_joined = inner.contains('_') && !inner.contains("__")
         || word.starts_with("__") && word.ends_with("__");
-    let is_camel = last.len() >= 4 && CAMEL.is_match(last) && !is_brand(word);
+    let is_camel = last.len() >= 4 && CAMEL.is_match(last) && !BRANDS.has_small(word);
     DOTTED.is_match(word) && has_letter(word) && (inner.len() >= 3 && is_joined || is_camel)
 }
 

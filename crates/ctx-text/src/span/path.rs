@@ -6,8 +6,7 @@ use ctx_core::text::Slice;
 use regex::Regex;
 
 use super::lists::{
-    ALSO_WORDS, BRANCH_PREFIXES, ROOT_FOLDERS, SLASH_COMMANDS, TOP_FOLDERS, is_extension,
-    is_file_name, is_product,
+    ALSO_WORDS, BRANCH_PREFIXES, PRODUCTS, SLASH_COMMANDS, TOP_FOLDERS, is_extension, is_file_name,
 };
 use crate::fold::is_cjk;
 use crate::pattern::pattern;
@@ -16,7 +15,7 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
 static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
 
 /// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
-/// backticks, or after an HTTP method), more words are accepted as paths.
+/// backticks or quotes), more words are accepted as paths.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     if word.len() < 2 || word.contains("://") {
         return None;
@@ -54,7 +53,7 @@ fn is_path(word: &str, quoted: bool) -> bool {
     let last = inner.rsplit('/').next().unwrap_or_default();
     let homed = ["./", "../", "~/"].iter().any(|lead| word.starts_with(lead))
         || (word.starts_with('$') && word.get(1..2).is_some_and(|c| c != "/"));
-    if homed || (is_file(last, false) && !is_product(last)) {
+    if homed || (is_file(last, false) && !PRODUCTS.has_small(last)) {
         return true;
     }
     // Fractions, dates, ratios.
@@ -72,8 +71,7 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
     if SLASH_COMMANDS.has(inner) {
         return false;
     }
-    let word = inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase());
-    ROOT_FOLDERS.has(inner) || quoted || word
+    quoted || inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase())
 }
 
 /// Whether it is a relative path like `src/auth` or `my-app/lib`; not `client/server`, `and/or`.
@@ -117,7 +115,7 @@ fn is_file(word: &str, quoted: bool) -> bool {
     }
     is_extension(ending)
         && is_name(word)
-        && !is_product(word)
+        && !PRODUCTS.has_small(word)
         && !matches!(stem, "self" | "this" | "process" | "console")
 }
 

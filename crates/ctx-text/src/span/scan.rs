@@ -4,7 +4,7 @@ use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
 use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
-use super::{Span, SpanKind, code, date, lists, number, path, phrase};
+use super::{Span, SpanKind, code, date, number, path, phrase};
 use crate::fold::is_cjk;
 
 /// Longer words are data, not names.
@@ -40,7 +40,7 @@ impl<'a> Scan<'a> {
             let Some(c) = self.rest().chars().next() else { return };
             if c == '`' && !in_backticks {
                 self.backticks();
-            } else if ends_word(c) || is_cjk(c) {
+            } else if ends_word(c) || is_cjk(c) && !self.begins_file_name() {
                 self.at += c.len_utf8();
             } else {
                 let end = self.word_end(limit);
@@ -143,6 +143,12 @@ impl<'a> Scan<'a> {
         matches!(next, '/' | '.' | '_' | '-').then_some(run)
     }
 
+    /// Whether a Chinese word here is the name of a file: `设计.md`.
+    fn begins_file_name(&self) -> bool {
+        let before = self.text.slice(..self.at).chars().next_back();
+        before.is_none_or(ends_word) && self.name_run(0, self.rest(), ' ').is_some()
+    }
+
     fn push(&mut self, kind: SpanKind, range: Range<usize>, quoted: bool, is_count: bool) {
         if let Some(text) = self.text.get(range.clone())
             && !text.is_empty()
@@ -192,7 +198,7 @@ impl<'a> Scan<'a> {
             self.at = start + len;
             return;
         }
-        if let Some(kind) = self.whole_word(bare, before, in_backticks, quoted) {
+        if let Some(kind) = Self::whole_word(bare, in_backticks, quoted) {
             self.push(kind.0, start..start + kind.1, quoted, false);
             return;
         }
@@ -203,13 +209,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Classifies the word on its own, and returns how much of it counts.
-    fn whole_word(
-        &self,
-        bare: &str,
-        before: &str,
-        in_backticks: bool,
-        quoted: bool,
-    ) -> Option<(SpanKind, usize)> {
+    fn whole_word(bare: &str, in_backticks: bool, quoted: bool) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
         if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
@@ -217,13 +217,7 @@ impl<'a> Scan<'a> {
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
             return Some((SpanKind::Url, bare.len()));
         }
-        let routed = before.ends_with(' ')
-            && before
-                .trim_end()
-                .rsplit(|c: char| !c.is_ascii_uppercase())
-                .next()
-                .is_some_and(|word| lists::HTTP_VERBS.has(word));
-        if let Some(len) = path::path_len(bare, in_backticks || quoted || routed) {
+        if let Some(len) = path::path_len(bare, in_backticks || quoted) {
             return Some((SpanKind::Path, len));
         }
         // `getUser()` is the name `getUser`, but `run` is a name only as `run()`.

@@ -17,6 +17,7 @@ fn tokens_are_what_they_look_like() {
             &["Path /etc/nginx/nginx.conf", "Path C:\\Users\\me\\a.txt"],
         ),
         ("请修改src/main.rs文件,还有“docs/设计.md”", &["Path src/main.rs", "Path docs/设计.md"]),
+        ("打开 设计.md", &["Path 设计.md"]),
         (
             "app/(auth)/page.tsx, pages/[id].tsx",
             &["Path app/(auth)/page.tsx", "Path pages/[id].tsx"],
