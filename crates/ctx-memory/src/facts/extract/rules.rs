@@ -6,9 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctx_core::text::head;
 use ctx_core::{Chars, Result, Role};
-use ctx_facts::prose;
 use ctx_text::output::is_frame;
-use ctx_text::{marks, segments, without_injected};
+use ctx_text::{marks, read, without_injected};
 
 use super::clauses::stating_clauses;
 use super::kind::{kind_of, worth_keeping};
@@ -107,8 +106,8 @@ impl Extractor for Rules {
 fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
     let mut out = Vec::new();
     let (mut own, mut is_begun) = (String::new(), false);
-    let segments = segments(text).into_iter().filter(|segment| !segment.is_code);
-    for line in segments.filter_map(|s| text.get(s.range)).flat_map(str::lines) {
+    let blocks = read(text).blocks.into_iter().filter(|block| block.fenced.is_none());
+    for line in blocks.flat_map(|block| block.text.lines()) {
         if let Some((state, task)) = task(line) {
             let content = format!("{state}{}", tidy(task));
             is_begun |= state == DONE_TASK;
@@ -124,7 +123,7 @@ fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
     if !is_begun && out.len() > PROPOSED {
         out.clear();
     }
-    for sentence in prose(&own) {
+    for sentence in read(&own).sentences().iter().map(|sentence| sentence.text) {
         for clause in stating_clauses(sentence).into_iter().filter(|c| c.len() <= CLAUSE_MAX) {
             let content = tidy(clause);
             let kind = kind_of(clause, &content, role).filter(|_| worth_keeping(&content));
