@@ -9,6 +9,8 @@
 //!   judge right, and fits new ones.
 //! - `cargo xtask ablate DATA [RULE...]` runs the bench of compactions without each rule that reads
 //!   language, and says what it keeps more or less.
+//! - `cargo xtask label-facts DATA [--print]` says how many facts of memory are junk, by the labels in
+//!   `xtask/labels/facts.jsonl`.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
 //!   of recorded sessions.
 
@@ -18,6 +20,7 @@ mod docs;
 mod examples;
 mod fit;
 mod home;
+mod label_facts;
 mod plugins;
 
 use std::fs;
@@ -35,9 +38,18 @@ fn main() -> Result<()> {
             let data = args.next().context("the folder of recorded sessions is missing")?;
             ablate::run(&root(), Path::new(&data), &args.collect::<Vec<_>>())
         }
+        Some("label-facts") => {
+            let data = args.next().context("the folder of recorded sessions is missing")?;
+            label_facts::run(&root(), Path::new(&data), args.any(|arg| arg == "--print"))
+        }
         Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown task '{other}' (known: plugins, home, fit, ablate, docs)"),
-        None => bail!("usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | docs [DATA]"),
+        Some(other) => {
+            bail!("unknown task '{other}' (known: plugins, home, fit, ablate, label-facts, docs)")
+        }
+        None => bail!(
+            "usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | label-facts DATA | \
+             docs [DATA]"
+        ),
     }
 }
 

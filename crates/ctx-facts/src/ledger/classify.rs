@@ -23,6 +23,12 @@ static CHOICES: WordList = WordList::new("decision.choices");
 /// A sentence below this weight says something only if it gives a value.
 const SHORT: usize = 12;
 
+/// Returns the kind of fact that a sentence of the user states; `None` if it says little.
+#[must_use]
+pub fn stated_kind(sentence: &str) -> Option<FactKind> {
+    Some(classified(sentence)?.0)
+}
+
 /// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
 pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
     let marks = marks(sentence);

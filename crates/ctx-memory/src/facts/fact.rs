@@ -33,17 +33,23 @@ pub enum FactKind {
     TaskState,
     /// How the system is structured: "Event-driven with Redis pub/sub".
     Architecture,
+    /// What the user requires or forbids: "Never touch the migrations".
+    Constraint,
+    /// What the user says about themselves: "My name is Ada".
+    Personal,
 }
 
 impl FactKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Decision,
         Self::Implementation,
         Self::Config,
         Self::Issue,
         Self::TaskState,
         Self::Architecture,
+        Self::Constraint,
+        Self::Personal,
     ];
 
     /// The name in files and in the recalled block.
@@ -56,6 +62,8 @@ impl FactKind {
             Self::Issue => "issue",
             Self::TaskState => "task_state",
             Self::Architecture => "architecture",
+            Self::Constraint => "constraint",
+            Self::Personal => "personal",
         }
     }
 

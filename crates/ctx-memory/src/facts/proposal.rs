@@ -138,7 +138,7 @@ pub(super) fn check<'a>(
     let Some(old) = id.and_then(|id| known(FactId(id))).filter(|fact| fact.is_current()) else {
         return refuse(RejectionReason::UnknownId);
     };
-    if matches!(decided, Update::None { .. }) {
+    if matches!((&decided, proposal.operation), (Update::None { .. }, ProposedOperation::Update)) {
         return Ok(decided);
     }
     let (was, is) = (Statement::of(&old.content), Statement::of(&candidate.content));
@@ -153,6 +153,8 @@ pub(super) fn check<'a>(
             Update::Update { id: old.id }
         }
         _ => match decided {
+            Update::None { id } if id == old.id => decided,
+            Update::None { id: by } => Update::Retire { ids: vec![old.id], by },
             Update::Supersede { mut ids } => {
                 if !ids.contains(&old.id) {
                     ids.push(old.id);

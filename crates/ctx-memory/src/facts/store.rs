@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use ctx_core::Result;
+use ctx_core::{Result, Timestamp};
 use serde::Serialize;
 
 use super::file::{KnowledgeFile, Lock};
@@ -218,7 +218,7 @@ impl FactStore {
                 };
                 let checked = check(at, &proposal, decided, known).and_then(|update| {
                     let more = match &update {
-                        Update::Supersede { ids } => ids.len(),
+                        Update::Supersede { ids } | Update::Retire { ids, .. } => ids.len(),
                         _ => 0,
                     };
                     let reason = RejectionReason::TooMany;
@@ -294,12 +294,17 @@ impl FactStore {
         learned: &mut LearnOutcome,
     ) {
         let mut fact = candidate.into_fact();
+        if let Update::Retire { ids, by } = update {
+            learned.known += 1;
+            self.supersede(&ids, by, fact.valid_from, lines, learned);
+            return;
+        }
         if self.places.contains_key(&fact.id) || word_set(&fact.content).is_empty() {
             learned.known += 1;
             return;
         }
         match update {
-            Update::None { .. } => {
+            Update::None { .. } | Update::Retire { .. } => {
                 learned.known += 1;
                 return;
             }
@@ -312,29 +317,40 @@ impl FactStore {
             }
             Update::Add => learned.added.push(fact.id),
             Update::Supersede { ids } => {
-                for id in ids {
-                    let Some(old) = self.get(id) else { continue };
-                    if old.valid_from > fact.valid_from {
-                        // The candidate is older than the fact it contradicts, so it is already
-                        // superseded.
-                        if fact.valid_to.is_none_or(|end| old.valid_from < end) {
-                            fact.valid_to = Some(old.valid_from);
-                            fact.superseded_by = Some(id);
-                        }
-                        continue;
-                    }
-                    let mut old = old.clone();
-                    old.valid_to = Some(fact.valid_from);
-                    old.superseded_by = Some(fact.id);
-                    learned.superseded.push(id);
-                    lines.push(old.clone());
-                    self.put(old);
+                let newer = ids.iter().filter_map(|id| self.get(*id));
+                let newer = newer.filter(|old| old.valid_from > fact.valid_from);
+                // A candidate older than the fact it contradicts is already superseded.
+                if let Some(newer) = newer.min_by_key(|old| old.valid_from) {
+                    fact.valid_to = Some(newer.valid_from);
+                    fact.superseded_by = Some(newer.id);
                 }
+                self.supersede(&ids, fact.id, fact.valid_from, lines, learned);
                 learned.added.push(fact.id);
             }
         }
         lines.push(fact.clone());
         self.put(fact);
+    }
+
+    /// Marks facts as superseded, except those that became valid later.
+    fn supersede(
+        &mut self,
+        ids: &[FactId],
+        by: FactId,
+        at: Timestamp,
+        lines: &mut Vec<Fact>,
+        learned: &mut LearnOutcome,
+    ) {
+        for id in ids {
+            let Some(mut old) = self.get(*id).filter(|old| old.valid_from <= at).cloned() else {
+                continue;
+            };
+            old.valid_to = Some(at);
+            old.superseded_by = Some(by);
+            learned.superseded.push(*id);
+            lines.push(old.clone());
+            self.put(old);
+        }
     }
 
     pub(super) fn put(&mut self, fact: Fact) {

@@ -23,6 +23,13 @@ pub enum Update {
         /// The facts that no longer hold.
         ids: Vec<FactId>,
     },
+    /// It is already known, and says that these facts no longer hold.
+    Retire {
+        /// The facts that no longer hold.
+        ids: Vec<FactId>,
+        /// The fact that states it.
+        by: FactId,
+    },
     /// It is already known.
     None {
         /// The fact that states it.
@@ -119,12 +126,10 @@ pub(super) fn relation(
     new_kind: FactKind,
     new: &Statement,
 ) -> Relation {
-    use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
-    // States of work are comparable with issues, and choices with settings.
-    let settings = [Decision, Config, Architecture, Implementation];
-    let comparable = old_kind == new_kind
-        || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))
-        || settings.contains(&old_kind) && settings.contains(&new_kind);
+    // States of work are comparable with issues, and everything else with each other.
+    let is_state = |kind| matches!(kind, FactKind::Issue | FactKind::TaskState);
+    let comparable = is_state(old_kind) == is_state(new_kind)
+        || is_state(old_kind) && new_kind == FactKind::Implementation;
     if !comparable {
         Relation::Unrelated
     } else if new.replaces(old) {
@@ -161,6 +166,7 @@ mod tests {
             Update::Add => "add",
             Update::Update { .. } => "update",
             Update::Supersede { .. } => "supersede",
+            Update::Retire { .. } => "retire",
             Update::None { .. } => "none",
         }
     }

@@ -1,9 +1,8 @@
 //! Extracts facts from messages.
 
 mod clauses;
-mod kind;
+mod lasting;
 mod rules;
-mod tidy;
 
 use async_trait::async_trait;
 use ctx_core::{Result, Role, Timestamp};

@@ -1,18 +1,16 @@
-//! Extracts facts by rules, in English and Chinese: no model, no network.
+//! Extracts facts by rules: no model, no network.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctx_core::text::head;
-use ctx_core::{Chars, Result, Role};
-use ctx_facts::prose;
-use ctx_text::output::is_frame;
-use ctx_text::{marks, segments, without_injected};
+use ctx_core::{Chars, Message, Result, Role};
+use ctx_facts::{CitedMessage, FactLedger, chosen_option};
+use ctx_text::{marks, without_injected};
 
 use super::clauses::stating_clauses;
-use super::kind::{kind_of, worth_keeping};
-use super::tidy::tidy;
+use super::lasting::lasting;
 use super::{Extraction, Extractor, SourceMessage};
 use crate::facts::{Fact, FactCandidate, FactKind};
 
@@ -25,20 +23,12 @@ const PER_MESSAGE: usize = 8;
 /// The number of characters read from one message.
 const MESSAGE_MAX: Chars = Chars(200_000);
 
-/// A longer line was not typed by a person.
-const LINE_MAX: usize = 4_000;
-
-/// The prefix of an item of a task list that is done.
-const DONE_TASK: &str = "Done: ";
-
-/// The maximum number of items in a task list without a finished task.
-const PROPOSED: usize = 3;
-
 /// A longer clause does not state a single fact.
 const CLAUSE_MAX: usize = 400;
 
-/// Finds facts by rules. Precision comes before recall: doubt, questions, short-term plans, code,
-/// output, advice and text with a secret are skipped.
+/// Finds facts in what the user says, by rules: the passages that compaction keeps too, as far as
+/// they hold beyond the current step. Precision comes before recall. What the agent says, tool
+/// results and recalled text are no source, except for an offered option that the user chooses.
 #[derive(Clone)]
 pub struct Rules {
     is_secret: IsSecret,
@@ -53,39 +43,80 @@ impl Rules {
         Self { is_secret }
     }
 
-    /// Returns the facts in these messages, in order, without duplicates.
+    /// Returns the facts in these messages, session by session, in order, without duplicates.
     #[must_use]
     pub fn find(&self, said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
-        let mut seen = HashSet::new();
-        let mut out = Vec::new();
+        let mut sessions: Vec<&str> = Vec::new();
         for one in said {
-            let found = self.in_message(one).into_iter();
-            out.extend(found.filter(|c| seen.insert((c.session_id.clone(), c.content.clone()))));
+            if !sessions.contains(&one.session) {
+                sessions.push(one.session);
+            }
         }
-        out
+        let of = |session: &str| -> Vec<FactCandidate> {
+            let own: Vec<_> = said.iter().filter(|one| one.session == session).collect();
+            self.in_session(&own)
+        };
+        sessions.into_iter().flat_map(of).collect()
     }
 
-    fn in_message(&self, said: &SourceMessage<'_>) -> Vec<FactCandidate> {
-        if !matches!(said.role, Role::User | Role::Assistant | Role::Other(_)) {
-            return Vec::new();
+    fn in_session(&self, said: &[&SourceMessage<'_>]) -> Vec<FactCandidate> {
+        let mut found: Vec<(usize, FactKind, String, String)> = Vec::new();
+        let mut ledger = FactLedger::default();
+        let mut offer = "";
+        for (at, one) in said.iter().enumerate() {
+            match one.role {
+                Role::Assistant => offer = head(one.text, MESSAGE_MAX),
+                Role::User | Role::Other(_) => {
+                    let text = without_injected(head(one.text, MESSAGE_MAX));
+                    if let Some(chosen) = chosen_option(offer, &text) {
+                        found.push((at, FactKind::Decision, chosen, text.to_string()));
+                    }
+                    let message = Message::text(Role::User, text.as_ref()).into();
+                    let id = at.to_string().into();
+                    ledger.read(&CitedMessage { id, message, pinned: false });
+                    offer = "";
+                }
+                _ => {}
+            }
         }
-        let text = without_injected(head(said.text, MESSAGE_MAX));
-        let facts = stated(&text, said.role).into_iter();
-        let facts = facts.filter(|(_, content, context)| {
-            !(self.is_secret)(content) && !(self.is_secret)(context)
-        });
-        let candidates = facts.filter_map(|(kind, content, context)| {
+        for (at, sentence) in passages(&ledger) {
+            let clauses = stating_clauses(&sentence).into_iter().filter(|c| c.len() <= CLAUSE_MAX);
+            for clause in clauses {
+                let Some(kind) = lasting(clause) else { continue };
+                let more = sentence.len() > clause.len() + 12;
+                let context = if more { sentence.clone() } else { String::new() };
+                found.push((at, kind, clause.to_owned(), context));
+            }
+        }
+        found.sort_by_key(|(at, ..)| *at);
+        self.candidates(said, found)
+    }
+
+    fn candidates(
+        &self,
+        said: &[&SourceMessage<'_>],
+        found: Vec<(usize, FactKind, String, String)>,
+    ) -> Vec<FactCandidate> {
+        let mut out = Vec::new();
+        let (mut seen, mut counts) = (HashSet::new(), vec![0; said.len()]);
+        for (at, kind, content, context) in found {
+            let (Some(one), Some(count)) = (said.get(at), counts.get_mut(at)) else { continue };
+            if *count == PER_MESSAGE || (self.is_secret)(&content) || (self.is_secret)(&context) {
+                continue;
+            }
             let candidate = FactCandidate {
                 kind,
                 content,
                 context,
-                timestamp: said.timestamp,
-                source_entry_ids: vec![said.entry.to_owned()],
-                session_id: said.session.to_owned(),
+                timestamp: one.timestamp,
+                source_entry_ids: vec![one.entry.to_owned()],
+                session_id: one.session.to_owned(),
             };
-            candidate.bounded()
-        });
-        candidates.take(PER_MESSAGE).collect()
+            let candidate = candidate.bounded().filter(|c| seen.insert(c.content.clone()));
+            *count += usize::from(candidate.is_some());
+            out.extend(candidate);
+        }
+        out
     }
 }
 
@@ -103,49 +134,15 @@ impl Extractor for Rules {
     }
 }
 
-/// Returns the facts of a text: kind, content and context.
-fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
-    let mut out = Vec::new();
-    let (mut own, mut is_begun) = (String::new(), false);
-    let segments = segments(text).into_iter().filter(|segment| !segment.is_code);
-    for line in segments.filter_map(|s| text.get(s.range)).flat_map(str::lines) {
-        if let Some((state, task)) = task(line) {
-            let content = format!("{state}{}", tidy(task));
-            is_begun |= state == DONE_TASK;
-            if worth_keeping(&content) && !marks(task).tentative {
-                out.push((FactKind::TaskState, content, String::new()));
-            }
-        } else if line.len() <= LINE_MAX && !is_frame(line) && !is_not_prose(line) {
-            own.push_str(line);
-            own.push('\n');
-        }
-    }
-    // A long list without a finished task is a proposal.
-    if !is_begun && out.len() > PROPOSED {
-        out.clear();
-    }
-    for sentence in prose(&own) {
-        for clause in stating_clauses(sentence).into_iter().filter(|c| c.len() <= CLAUSE_MAX) {
-            let content = tidy(clause);
-            let kind = kind_of(clause, &content, role).filter(|_| worth_keeping(&content));
-            let Some(kind) = kind else { continue };
-            let has_more = sentence.len() > content.len() + 12;
-            out.push((kind, content, if has_more { sentence.to_owned() } else { String::new() }));
-        }
-    }
-    out
-}
-
-/// Whether a line is a quotation, a row of a table, a heading or code.
-fn is_not_prose(line: &str) -> bool {
-    let bare = line.trim();
-    bare.starts_with(['>', '|', '#', '@', '+', '$']) || bare.ends_with([';', '{', '}', '\\', '='])
-}
-
-/// Returns the state and the words of an item of a task list.
-fn task(line: &str) -> Option<(&'static str, &str)> {
-    let item = line.trim().trim_start_matches(['-', '*', '+', '•', ' ']);
-    let marked = |marks: [&str; 3]| marks.iter().find_map(|mark| item.strip_prefix(mark));
-    let open = marked(["[ ]", "⬜", "☐"]).map(|words| ("TODO: ", words));
-    open.or_else(|| Some((DONE_TASK, marked(["[x]", "[X]", "✅"])?)))
+/// Returns the passages of the user, each with the index of its message, in order. Passages that a
+/// later one replaces are among them, as the store supersedes them; withdrawn ones are not.
+fn passages(ledger: &FactLedger) -> Vec<(usize, String)> {
+    let facts = ledger.facts();
+    let replaced = facts.superseded.into_iter().filter(|old| !marks(&old.by).revokes);
+    let all = facts.required.into_iter().chain(replaced.map(|old| old.fact));
+    let mut all: Vec<_> = all.filter(|fact| fact.kind.is_passage() && fact.by_user).collect();
+    all.sort_by_key(|fact| fact.order);
+    let place =
+        |fact: ctx_facts::RequiredFact| Some((fact.entry.to_string().parse().ok()?, fact.text));
+    all.into_iter().filter_map(place).collect()
 }

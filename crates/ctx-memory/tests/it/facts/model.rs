@@ -169,7 +169,7 @@ fn rules_replace_a_model_that_fails_or_is_late_or_too_expensive() {
     ] {
         let found = run(&extractor(model, cap));
         let contents: Vec<_> = found.candidates.iter().map(|c| c.content.as_str()).collect();
-        assert!(contents.contains(&"Use Redis for sessions"), "{contents:?}");
+        assert!(contents.contains(&"We decided to use Redis for sessions"), "{contents:?}");
         assert_eq!(found.spent, spent);
         assert!(found.warnings.iter().any(|warning| warning.contains(word)), "{found:?}");
     }

@@ -1,0 +1,186 @@
+//! Choices out of options that the agent offered.
+
+use ctx_core::Chars;
+use ctx_core::text::tail;
+use ctx_text::{WordList, is_cjk, sentences};
+
+/// Words before a choice: "let's go with", "用".
+static LEADS: WordList = WordList::new("choice.leads");
+/// Words after a choice that belong to it: "one", "is fine".
+static FOLLOWS: WordList = WordList::new("choice.follows");
+/// Ordinals, each after its number: "2 second", "2 二".
+static ORDINALS: WordList = WordList::new("choice.ordinals");
+
+/// The words before a choice, at most.
+const MOST_LEADS: usize = 9;
+/// The end of an offer, which asks for the choice.
+const END: Chars = Chars(400);
+/// The length of a question that is repeated with its answer, in bytes.
+const LONG_QUESTION: usize = 120;
+
+/// Options with the same kind of labels: letters or digits.
+struct Options<'a> {
+    has_letters: bool,
+    texts: Vec<&'a str>,
+}
+
+/// How an answer names an option.
+#[derive(Clone, Copy)]
+enum Choice {
+    Letter(usize),
+    Digit(usize),
+    Ordinal(usize),
+}
+
+/// Returns the option of `offer` that `answer` chooses, after the question if it is short: "Which
+/// timing? At commit time" for "A.", "the first one", "用第一个".
+///
+/// ```
+/// let offer = "A. Summarise on commit\nB. Summarise on demand\n\nWhich timing?";
+/// let chosen = ctx_facts::chosen_option(offer, "let's go with B");
+/// assert_eq!(chosen.as_deref(), Some("Which timing? Summarise on demand"));
+/// ```
+#[must_use]
+pub fn chosen_option(offer: &str, answer: &str) -> Option<String> {
+    let question = sentences(tail(offer, END)).into_iter().rfind(|s| s.ends_with(['?', '？']))?;
+    let choice = choice(answer)?;
+    let lists = offered(offer);
+    let mut lists = lists.iter().rev().filter(|list| list.texts.len() > 1);
+    let option = match choice {
+        Choice::Letter(at) => lists.find(|list| list.has_letters)?.texts.get(at)?,
+        Choice::Digit(at) => lists.find(|list| !list.has_letters)?.texts.get(at)?,
+        Choice::Ordinal(at) => lists.next()?.texts.get(at)?,
+    };
+    let option = option.replace("**", "").replace(" | ", ": ");
+    let option = option.trim_matches(['|', ' ']);
+    Some(match question.len() <= LONG_QUESTION {
+        true => format!("{} {option}", question.trim_matches(['*', ' '])),
+        false => option.to_owned(),
+    })
+}
+
+/// Returns the lists of options in a message of the agent, in order.
+fn offered(offer: &str) -> Vec<Options<'_>> {
+    let mut lists: Vec<Options<'_>> = Vec::new();
+    for (label, text) in offer.lines().filter_map(option) {
+        let has_letters = label.is_ascii_uppercase();
+        let Some(at) = number(label) else { continue };
+        match lists.last_mut() {
+            _ if at == 0 => lists.push(Options { has_letters, texts: vec![text] }),
+            Some(list) if list.has_letters == has_letters && list.texts.len() == at => {
+                list.texts.push(text);
+            }
+            _ => {}
+        }
+    }
+    lists
+}
+
+/// Returns the label and the text of a line that states an option: "A. text", "| **2) text** |".
+fn option(line: &str) -> Option<(char, &str)> {
+    let bare = line.trim_start_matches([' ', '|', '*', '-', '#', '(', '[', '\t']);
+    let bare = LEADS.iter().find_map(|lead| strip_word(bare, lead)).unwrap_or(bare);
+    let mut rest = bare.chars();
+    let label = rest.next().filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit())?;
+    let text = rest.as_str().trim_start_matches('*');
+    let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）'])?;
+    Some((label, text.trim()))
+}
+
+fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let (head, rest) = text.split_at_checked(word.len())?;
+    let ends = rest.starts_with(' ') || word.contains(is_cjk);
+    (head.eq_ignore_ascii_case(word) && ends).then(|| rest.trim_start())
+}
+
+/// Returns the position of a letter or digit among labels.
+fn number(label: char) -> Option<usize> {
+    match label {
+        'A'..='H' => Some(label as usize - 'A' as usize),
+        _ => (label.to_digit(10)? as usize).checked_sub(1),
+    }
+}
+
+/// Reads which option an answer names at its beginning.
+fn choice(answer: &str) -> Option<Choice> {
+    let words = words(answer);
+    let lower = |word: &String| word.to_lowercase();
+    let leads = words.iter().take_while(|word| {
+        LEADS.contains(&&*lower(word)) && !(word.len() == 1 && word.as_str() == "A")
+    });
+    let leads = leads.count();
+    let word = words.get(leads).filter(|_| leads <= MOST_LEADS)?;
+    let next = words.get(leads + 1).map(lower);
+    let is_alone = next
+        .is_none_or(|next| !next.starts_with(char::is_alphanumeric) || FOLLOWS.contains(&&*next));
+    let mut label = word.chars();
+    let choice = match (label.next()?, label.next()) {
+        (c, None) if c.is_ascii_uppercase() => Choice::Letter(number(c)?),
+        (c, None) if c.is_ascii_lowercase() && words.len() <= leads + 2 => {
+            Choice::Letter(number(c.to_ascii_uppercase())?)
+        }
+        (c, None) if c.is_ascii_digit() => Choice::Digit(number(c)?),
+        _ => {
+            let lower = lower(word);
+            let mut pairs = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
+            let place = pairs.find(|(_, ordinal)| *ordinal == lower)?.0.parse::<usize>().ok()?;
+            Choice::Ordinal(place.checked_sub(1)?)
+        }
+    };
+    is_alone.then_some(choice)
+}
+
+/// Returns the first words of a text; each Chinese character and each mark is one.
+fn words(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut joins = false;
+    for c in text.trim_start().chars().take(120) {
+        let is_part = !is_cjk(c) && (c.is_alphanumeric() || matches!(c, '\'' | '’'));
+        match out.last_mut() {
+            Some(word) if joins && is_part => word.push(if c == '’' { '\'' } else { c }),
+            _ if c.is_whitespace() => {}
+            _ => out.push(c.to_string()),
+        }
+        joins = is_part;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OFFER: &str = "| Option | What |\n|---|---|\n| **A. Most recent only (Recommended)** | Simple. |\n\
+        | **B. All sessions** | Complete. |\n\nI recommend A because it is simple. Which scope do you prefer?";
+    const NUMBERED: &str =
+        "Two ways:\n\n1. **Quick fix** - keep the first\n2. **Redesign** - a map\n\nWhich one?";
+
+    #[test]
+    fn an_answer_names_an_option_by_letter_number_or_order() {
+        let all = "Which scope do you prefer? All sessions: Complete.";
+        let quick = "Which one? Quick fix - keep the first";
+        let map = "Which one? Redesign - a map";
+        for (offer, answer, chosen) in [
+            (OFFER, "B", Some(all)),
+            (OFFER, "b", Some(all)),
+            (OFFER, "I think B, it leaves us space", Some(all)),
+            (OFFER, "yes, let's go with option B please", Some(all)),
+            (OFFER, "the second one", Some(all)),
+            (OFFER, "用第二个", Some(all)),
+            (OFFER, "选B吧", Some(all)),
+            (OFFER, "die zweite Option bitte", Some(all)),
+            (NUMBERED, "1", Some(quick)),
+            (NUMBERED, "2. sounds good", Some(map)),
+            (NUMBERED, "方案二", Some(map)),
+            (NUMBERED, "B", None),
+            (NUMBERED, "2 files are missing", None),
+            (NUMBERED, "first, fix the build", None),
+            (NUMBERED, "let's examine 2.", None),
+            (OFFER, "A great idea", None),
+            (OFFER, "yes", None),
+            ("1. Built\n2. Tested\n\nAll done.", "2", None),
+        ] {
+            assert_eq!(chosen_option(offer, answer).as_deref(), chosen, "{answer}");
+        }
+    }
+}
