@@ -160,11 +160,11 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// Returns the output after the summary, which ends with its files.
+/// Returns the output after the summary, which starts with the sizes.
 fn receipt(compacted: &str) -> Result<&str> {
-    let end = "</modified-files>";
-    let at = compacted.rfind(end).context("missing files in the summary")?;
-    Ok(compacted[at + end.len()..].trim())
+    let sizes = compacted.rfind(", the summary ").context("missing sizes after the summary")?;
+    let start = compacted[..sizes].rfind('\n').map_or(0, |end| end + 1);
+    Ok(compacted[start..].trim())
 }
 
 /// Returns a table with one row per candidate: its replay, and its single compaction.

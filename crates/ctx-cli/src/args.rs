@@ -198,6 +198,9 @@ pub(crate) struct Eval {
     /// Only these presets of other agents [default: all]
     #[arg(long = "preset", value_name = "NAME", value_delimiter = ',', value_parser = names::presets())]
     pub(crate) presets: Vec<String>,
+    /// Include each profile with long-term memory and its block before the newest message
+    #[arg(long)]
+    pub(crate) memory: bool,
     /// How all tokens are counted
     #[arg(long, short, value_name = "C", default_value = "chars4", value_parser = names::counters())]
     pub(crate) counter: CounterKind,

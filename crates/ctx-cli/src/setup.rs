@@ -13,6 +13,7 @@ use ctx_runtime::{Resolved, SessionSpec, SharedMemories, Stores, memory_session}
 use ctx_server::http::Token;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, with_home_hint};
+use serde_json::json;
 
 use crate::args::{Fit, Global, Summaries};
 use crate::failure::misuse;
@@ -128,7 +129,13 @@ pub(crate) fn resolve(
         wanted = wanted.with_model(name);
     }
     let wanted = wanted.in_home(&Home::from_env()?, session);
-    let resolved = wanted.resolve(&config(global)?);
+    let mut config = config(global)?;
+    if fit.memory {
+        let memory = json!({ "enabled": true, "recall": { "placement": "before-newest" } });
+        config =
+            config.overlaid(json!({ "agents": { "defaults": { "memoryContext": memory } } }))?;
+    }
+    let resolved = wanted.resolve(&config);
     let resolved = resolved.map_err(|error| match fit.model {
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),

@@ -1,5 +1,6 @@
 //! Measures planning the compaction of a session of 200,000 tokens, finding its required facts, and
-//! auditing and repairing a summary. `cargo bench -p ctx-compaction --bench audit`
+//! auditing and repairing a summary; and the same for the last 200,000 of 2,000,000 tokens, whose facts
+//! all count. `cargo bench -p ctx-compaction --bench audit`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)] // Made by a macro; a bench fails by panicking.
 
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_compaction::{
-    Config, History, PlanLimits, PlanOutcome, RepairOptions, SourceIndex, Ungrounded, audit, plan,
-    repair,
+    CompactionPlan, Config, History, PlanLimits, PlanOutcome, RepairOptions, SourceIndex,
+    Ungrounded, audit, plan, repair,
 };
 use ctx_core::{
     Block, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens, ToolCall,
@@ -59,9 +60,10 @@ fn turn(n: usize) -> Vec<Message> {
     out
 }
 
-fn entries() -> Vec<Arc<Entry>> {
+/// The entries of a session of this size.
+fn entries(most: u64) -> Vec<Arc<Entry>> {
     let (mut out, mut tokens, mut n) = (Vec::new(), 0, 0);
-    while tokens < 200_000 {
+    while tokens < most {
         for message in turn(n) {
             tokens += Counter::default().message(&message).get();
             out.push(Arc::new(Entry::in_memory(format!("{:08x}", out.len()), message)));
@@ -71,62 +73,72 @@ fn entries() -> Vec<Arc<Entry>> {
     out
 }
 
-fn run(criterion: &mut Criterion) {
+/// A history of these entries, and its plan.
+fn planned(view: &ContextView, config: &Config) -> (History, CompactionPlan) {
+    let history = History::of(view).unwrap();
+    match plan(&history, config, PlanLimits::default()).unwrap() {
+        PlanOutcome::Compact(plan) => (history, plan),
+        PlanOutcome::Nothing(reason) => panic!("{reason}"),
+    }
+}
+
+fn view(entries: &[Arc<Entry>]) -> ContextView {
     let ledger = TokenLedger::new(Counter::default(), Tokens(200_000), Tokens(20_000));
     let mut view = ContextView::new(ledger);
-    for entry in entries() {
-        view.append(entry).unwrap();
-    }
-    let config = Config::default();
-    let history = History::of(&view).unwrap();
-    let PlanOutcome::Compact(planned) = plan(&history, &config, PlanLimits::default()).unwrap()
-    else {
-        panic!("200,000 tokens do not fit");
-    };
-    let said: Vec<CitedMessage> = history.read(0..planned.cut);
-    let facts = FactLedger::of(&said).facts();
-    let found = facts.required.clone();
-    let grounds = SourceIndex::of(&said, None, &[]);
-    let counter = Counter::default();
-    let job = ExtractInput {
-        messages: &said,
-        facts: &facts,
-        previous: None,
-        turn_start: None,
-        focus: None,
-        budget: planned.summary_budget,
-        counter: &counter,
-    };
-    // A good draft with unsupported claims.
-    let mut draft = extract(&job);
-    draft.push_str(
-        "\n- It also changed src/invented.rs in 987 ms.\n- See https://nowhere.example/x\n",
-    );
-    println!("{} facts, a draft of {} tokens", found.len(), counter.text(&draft).0);
-    let ungrounded = Ungrounded::Remove;
-    let how = RepairOptions { budget: planned.summary_budget, counter: &counter, ungrounded };
+    entries.iter().for_each(|entry| view.append(entry.clone()).unwrap());
+    view
+}
 
-    criterion.bench_function("facts", |b| b.iter(|| required_facts(black_box(&said))));
-    criterion
-        .bench_function("grounds", |b| b.iter(|| SourceIndex::of(black_box(&said), None, &[])));
-    criterion.bench_function("audit", |b| b.iter(|| audit(black_box(&draft), &found, &grounds)));
-    criterion
-        .bench_function("repair", |b| b.iter(|| repair(black_box(&draft), &found, &grounds, &how)));
-    criterion.bench_function("plan, facts, grounds, audit and repair", |b| {
-        b.iter(|| {
-            let history = History::of(black_box(&view)).unwrap();
-            let PlanOutcome::Compact(planned) =
-                plan(&history, &config, PlanLimits::default()).unwrap()
-            else {
-                panic!("200,000 tokens do not fit");
-            };
-            let said = history.read(0..planned.cut);
-            let found = required_facts(&said);
+fn run(criterion: &mut Criterion) {
+    let (config, counter) = (Config::default(), Counter::default());
+    let all = entries(2_000_000);
+    let last = all.len() / 10;
+    for (name, from) in [("200k", all.len() - last), ("2M", 0)] {
+        let view = view(&all[all.len() - last..]);
+        let (history, plan) = planned(&view, &config);
+        let said = history.read(0..plan.cut);
+        let earlier =
+            all[from..all.len() - last].iter().filter_map(|entry| CitedMessage::of(entry));
+        let mut ledger = FactLedger::default();
+        earlier.chain(said.iter().cloned()).for_each(|one| ledger.read(&one));
+        let facts = ledger.facts();
+        let grounds = SourceIndex::of(&said, None, &[]);
+        let job = ExtractInput {
+            state: None,
+            messages: &said,
+            facts: &facts,
+            previous: None,
+            turn_start: None,
+            focus: None,
+            budget: plan.summary_budget,
+            counter: &counter,
+        };
+        // A good draft with unsupported claims.
+        let mut draft = extract(&job);
+        draft.push_str(
+            "\n- It also changed src/invented.rs in 987 ms.\n- See https://nowhere.example/x\n",
+        );
+        let (count, size) = (facts.required.len(), counter.text(&draft).0);
+        println!("{name}: {count} facts, a draft of {size} tokens");
+        let ungrounded = Ungrounded::Remove;
+        let how = RepairOptions { budget: plan.summary_budget, counter: &counter, ungrounded };
+        let mut bench = |what: &str, run: &dyn Fn()| {
+            criterion.bench_function(&format!("{name}: {what}"), |b| b.iter(run));
+        };
+        bench("facts", &|| drop(black_box(required_facts(&said))));
+        bench("facts, messages read", &|| drop(black_box(ledger.facts())));
+        bench("grounds", &|| drop(black_box(SourceIndex::of(&said, None, &[]))));
+        bench("audit", &|| drop(black_box(audit(&draft, &facts.required, &grounds))));
+        bench("repair", &|| drop(black_box(repair(&draft, &facts.required, &grounds, &how))));
+        bench("plan, facts, grounds, audit and repair, messages read", &|| {
+            let (history, plan) = planned(&view, &config);
+            let said = history.read(0..plan.cut);
+            let found = ledger.facts();
             let grounds = SourceIndex::of(&said, None, &[]);
             // Repair audits the draft first.
-            repair(&draft, &found, &grounds, &how)
+            black_box(repair(&draft, &found.required, &grounds, &how));
         });
-    });
+    }
 }
 
 criterion_group!(benches, run);

@@ -84,6 +84,7 @@ fn run(criterion: &mut Criterion) {
             .collect();
         let counter = Counter::default();
         let job = ExtractInput {
+            state: None,
             messages: &said,
             facts: &LedgerFacts { required: required.clone(), ..LedgerFacts::default() },
             previous: None,

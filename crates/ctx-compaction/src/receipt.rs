@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use ctx_core::{CompactionTrigger, EntryId, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::{HardPrunePlan, Strategy};
-use ctx_facts::FactKind;
+use crate::audit::{coverage, names};
+use crate::{FoundFact, HardPrunePlan, Strategy, UnsupportedClaim};
+use ctx_facts::{FactKind, RequiredFact};
 
 /// The rung of the ladder that produced the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,6 +115,45 @@ pub struct AuditReport {
     pub reattributed: Vec<String>,
     /// Counts by kind.
     pub kinds: BTreeMap<FactKind, KindCount>,
+}
+
+impl AuditReport {
+    /// Counts the facts by where the draft and the stored text keep each of them.
+    pub(crate) fn of(
+        facts: &[RequiredFact],
+        draft: &[Option<FoundFact>],
+        stored: &[Option<FoundFact>],
+        ungrounded: &[UnsupportedClaim],
+    ) -> Self {
+        let kept = facts.iter().zip(stored.iter().map(Option::is_some));
+        let mut report = Self {
+            facts: facts.len() as u32,
+            coverage: coverage(kept),
+            ungrounded: names(ungrounded),
+            ..Self::default()
+        };
+        for ((fact, before), found) in facts.iter().zip(draft).zip(stored) {
+            let count = report.kinds.entry(fact.kind).or_default();
+            count.facts += 1;
+            count.paraphrased += u32::from(found.is_some_and(|found| !found.is_exact));
+            match (before, found) {
+                (_, None) => {
+                    count.lost += 1;
+                    report.missing += 1;
+                }
+                (None, Some(found)) => {
+                    count.repaired += 1;
+                    report.repaired += 1;
+                    report.repaired_lines.insert(found.line as u32);
+                }
+                (Some(_), Some(_)) => {
+                    count.kept += 1;
+                    report.kept += 1;
+                }
+            }
+        }
+        report
+    }
 }
 
 /// What a compaction covered, cost and kept.

@@ -9,7 +9,7 @@ use ctx_core::{
     Action, AssembleRequest, Compacted, ContextEngine, ContextView, Edit, Entry, EntryId, Finished,
     Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
 };
-use ctx_memory::Recall;
+use ctx_memory::{Recall, Trim};
 use ctx_model::Prices;
 use ctx_session::ReplayMessage;
 
@@ -229,7 +229,7 @@ impl<'a> ReplayRun<'a> {
             let first = self.tally.add(edit);
             match edit.action {
                 Action::Insert if edit.layer == Recall::ID => recalled_tokens += edit.after,
-                Action::Drop if edit.layer == Recall::ID => trimmed_messages += u32::from(first),
+                Action::Drop if edit.layer == Trim::ID => trimmed_messages += u32::from(first),
                 _ => {}
             }
         }

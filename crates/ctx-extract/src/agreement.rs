@@ -24,6 +24,9 @@ static CHINESE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("a test uses the pattern")
 });
 
+/// What stands between a question and the answer of the user.
+pub(super) const ANSWER: &str = " → user: ";
+
 /// Builds a note from a short answer of the user to the agent: the question, the option, and the
 /// answer.
 pub(super) fn agreement(
@@ -51,7 +54,7 @@ pub(super) fn agreement(
         // A question such as `Would you like me to:`, followed by a list.
         let open = question.filter(|question| question.ends_with([':', '：']));
         let listed = passages.iter().filter(|p| open.is_some() && p.lead == open);
-        options = listed.map(|p| &*p.text).collect();
+        options = listed.map(|p| p.text).collect();
     }
     if question.is_none() && options.is_empty() {
         return None;
@@ -63,7 +66,7 @@ pub(super) fn agreement(
         }
         words.push_str(&clip_to_width(option.trim_matches(['|', ' ']), 120));
     }
-    words.push_str(" → user: ");
+    words.push_str(ANSWER);
     words.push_str(&clip_to_width(&reply, WIDE));
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
     let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
@@ -75,8 +78,8 @@ pub(super) fn agreement(
 fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> Vec<&'t str> {
     let listed = passages.iter().filter_map(|passage| {
         let number = passage.number.map(str::to_owned);
-        let name = number.or_else(|| name_of(&passage.text));
-        (name.is_some() || passage.mark == Mark::Item).then_some((name, &*passage.text))
+        let name = number.or_else(|| name_of(passage.text));
+        (name.is_some() || passage.mark == Mark::Item).then_some((name, passage.text))
     });
     let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
     let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));

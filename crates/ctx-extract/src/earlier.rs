@@ -6,27 +6,25 @@ use ctx_core::EntryId;
 use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
+use super::agreement::ANSWER;
 use super::ended::{Ended, covers};
 use super::fill::is_work;
 use super::note::{
-    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, drop_all, normal, words,
+    EARLIER, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, REVERTED, drop_all, normal, words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
+use super::user::drop_answer;
 use crate::{Field, StructuredSummary, SummaryLine};
 use ctx_text::{WordList, clip_to_width, sentences};
 
 /// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
 
-/// Adds the lines of the previous summary. Work in progress or planned that was reported finished
-/// since becomes done; work that ended otherwise is dropped.
+/// Adds the lines of the previous summary, without work that ended since.
 pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
     let Some(previous) = job.previous else { return notes };
     let old = StructuredSummary::parse(&previous.text);
-    let reports = notes.iter().enumerate().rev().filter(|(_, note)| note.field == Field::Done);
-    let finished: Vec<(HashSet<String>, usize)> =
-        reports.take(COMPARED).map(|(n, note)| (words(&note.text), n)).collect();
     let ended = Ended::of(job, turns, &notes);
     let mut compared = 0;
     let mut age = i64::MIN / 2;
@@ -46,25 +44,17 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
             // The summary's entry represents all that it summarised.
             cites.extend(previous.entry.clone());
         }
-        let mut note = carried_note(field, label, text, cites, age);
+        let note = carried_note(field, label, text, cites, age);
         let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
         compared += usize::from(open);
-        if open
-            && compared <= COMPARED
-            && let Some(done) = finished_by(&note.text, &finished)
-        {
-            note.field = Field::Done;
-            note.label = "";
-            note.weight = 0.5;
-            if let Some(id) = notes.get(done).and_then(|done| done.cites.last()) {
-                note.cites.push(id.clone());
-            }
-        } else if open && ended.holds(field, &words(&note.text), compared <= COMPARED) {
+        let is_over = open && ended.holds(field, &words(&note.text), compared <= COMPARED);
+        if is_over || note.text.is_empty() {
             continue;
         }
-        if !note.text.is_empty() {
-            out.push(note);
+        if field == Field::Decisions && note.text.contains(ANSWER) {
+            drop_answer(&mut notes, &note);
         }
+        out.push(note);
     }
     relabel_goals(&out, &mut notes);
     // Within a field, newer lines of the previous summary weigh slightly more.
@@ -110,7 +100,7 @@ fn carried_note(
             // The newest goal comes first.
             note.order = -age;
         }
-        (_, Some(label @ (ASKED | QUESTION | FILES))) => note.label = label,
+        (_, Some(label @ (QUESTION | REVERTED))) => note.label = label,
         _ => {}
     }
     note
@@ -138,7 +128,7 @@ pub(super) fn settle(notes: &mut Vec<Note>) {
         of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
     };
     let finished = newest(&[Field::Done]);
-    let settled: HashSet<usize> = newest(&[Field::InProgress, Field::NextSteps])
+    let settled: HashSet<usize> = newest(&[Field::InProgress, Field::Blocked, Field::NextSteps])
         .into_iter()
         .filter(|(_, planned, at)| {
             finished.iter().any(|(_, done, later)| later > at && covers(done, planned))
@@ -217,13 +207,4 @@ fn carried(text: &str) -> String {
         return text.to_owned();
     }
     clip_to_width(&text.split_whitespace().collect::<Vec<_>>().join(" "), 2 * WIDE)
-}
-
-/// Finds the note that reports the open work `text` as finished: it shares two thirds of its words.
-fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usize> {
-    let open = words(text);
-    if open.is_empty() {
-        return None;
-    }
-    finished.iter().find(|(done, _)| covers(done, &open)).map(|(_, n)| *n)
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use ctx_core::{Block, Role};
 
 use super::ExtractInput;
-use super::note::{ASKED, Note, words};
+use super::note::{Note, words};
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, Purpose};
@@ -33,7 +33,7 @@ impl Ended {
     pub(super) fn of(job: &ExtractInput<'_>, turns: &[Turn], notes: &[Note]) -> Self {
         let over = turns.split_last().map_or(&[][..], |(_, over)| over);
         let recent = over.iter().rev().take(TURNS).filter(|turn| turn.asked_at.is_some());
-        let steps = notes.iter().filter(|n| n.field == Field::NextSteps && n.label != ASKED);
+        let steps = notes.iter().filter(|n| n.field == Field::NextSteps);
         Self {
             turns: recent.map(|turn| taken_up(job, turn)).collect(),
             everything: job.messages.iter().any(|said| {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
-use super::note::{FILES, FIRST, LATEST, NAMES, Note, normal, without_marks};
+use super::note::{FIRST, LATEST, NAMES, Note, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
@@ -109,14 +109,14 @@ fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<Summar
     (line.len() > NAMES.len()).then(|| SummaryLine { text: line, cites: Vec::new() })
 }
 
-/// Removes duplicates within one field: the line of higher weight stays and cites the newest entry.
-/// Of a task in several states, the newest one stays.
+/// Removes duplicates: the line of higher weight stays and cites the newest entry. Of a task in several
+/// states, the newest one stays.
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     for (place, note) in notes.iter_mut().enumerate() {
         note.place = place;
     }
     notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
-    let mut seen: HashMap<(Field, String), usize> = HashMap::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
     let mut out: Vec<Note> = Vec::with_capacity(notes.len());
     for mut note in notes {
         note.text = clean(&note);
@@ -125,12 +125,12 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
             continue;
         }
         let next = out.len();
-        let field = if is_work(note.field) { Field::Done } else { note.field };
-        let at = *seen.entry((field, words)).or_insert(next);
+        let at = *seen.entry(words).or_insert(next);
         match out.get_mut(at) {
             None => out.push(note),
             Some(kept) if note.field != kept.field => {
-                if note.order > kept.order {
+                let both_work = is_work(note.field) && is_work(kept.field);
+                if both_work && note.order > kept.order {
                     *kept = note;
                 }
             }
@@ -152,12 +152,7 @@ pub(super) fn is_work(field: Field) -> bool {
 /// Removes control characters, and all that could pass for a citation or for the summary's own
 /// frame.
 fn clean(note: &Note) -> String {
-    // The line of changed files has inner citations; its paths were disarmed one by one.
-    let text = match note.label {
-        FILES => note.text.clone(),
-        _ => without_marks(&note.text),
-    };
-    let text = text.replace('\t', " ");
+    let text = without_marks(&note.text).replace('\t', " ");
     text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>().trim().to_owned()
 }
 
@@ -282,12 +277,8 @@ fn assemble(
     for note in notes {
         let in_prefix = turn.is_some() && in_prefix(note, prefix_at);
         match note.field {
-            Field::Done | Field::InProgress | Field::Blocked if in_prefix => {
-                prefix.early_progress.push(line(note));
-            }
-            Field::CriticalContext | Field::NextSteps if in_prefix => {
-                prefix.context_for_suffix.push(line(note));
-            }
+            Field::Done if in_prefix => prefix.early_progress.push(line(note)),
+            Field::CriticalContext if in_prefix => prefix.context_for_suffix.push(line(note)),
             field => summary.lines_mut(field).push(line(note)),
         }
     }
@@ -374,6 +365,6 @@ mod tests {
             |field, at| Note::new(field, "Run tests and lint".to_owned(), &"1".into(), 0.6, at);
         let notes = vec![task(Field::Done, 3), task(Field::NextSteps, 9), task(Field::Goal, 1)];
         let left: Vec<Field> = distinct(notes).into_iter().map(|note| note.field).collect();
-        assert_eq!(left, [Field::NextSteps, Field::Goal]);
+        assert_eq!(left, [Field::NextSteps]);
     }
 }

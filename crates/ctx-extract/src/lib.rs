@@ -25,6 +25,7 @@ mod turns;
 mod user;
 mod voice;
 mod work;
+mod working_state;
 
 use ctx_core::{Counter, Tokens};
 
@@ -32,8 +33,9 @@ use ctx_facts::{CitedMessage, LedgerFacts, PreviousSummary};
 
 pub use structured::{
     Field, Place, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace, TurnPrefix,
-    heading_place,
+    heading_place, without_blocks,
 };
+pub use working_state::{WORKING_STATE_TAGS, WorkingState};
 
 /// The input and the budget of an extractive summary.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,8 @@ pub struct ExtractInput<'a> {
     pub messages: &'a [CitedMessage],
     /// The facts of these messages, and of the messages that the previous summary stands for.
     pub facts: &'a LedgerFacts,
+    /// The tasks of the whole session; without it, those of these messages.
+    pub state: Option<&'a WorkingState>,
     /// The summary of the history before them.
     pub previous: Option<&'a PreviousSummary>,
     /// The start of a split turn: `messages[turn_start..]` is its prefix.
@@ -67,9 +71,9 @@ pub fn extract(job: &ExtractInput<'_>) -> String {
     notes.extend(talk::notes(job, &turns));
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));
-    reverted::drop_reverted(job, &mut notes);
-    earlier::settle(&mut notes);
     let mut notes = earlier::merge(job, &turns, notes);
+    earlier::settle(&mut notes);
+    reverted::take_back(job, &turns, &mut notes);
     replaced::drop_replaced(&mut notes);
     fill::fill(job, &turns, focus::apply(job, notes))
 }

@@ -11,24 +11,20 @@ use crate::Field;
 
 /// The label of the newest request.
 pub(super) const LATEST: &str = "Latest ask: ";
-/// The former label; stored summaries contain it.
-const LATEST_ONCE: &str = "Latest, superseding earlier asks: ";
 /// The label of the first request of the session.
 pub(super) const FIRST: &str = "First: ";
 /// The label of the requests in between.
 pub(super) const EARLIER: &str = "Earlier: ";
-/// The label of an unanswered request.
-pub(super) const ASKED: &str = "Asked: ";
 /// The label of an unanswered question.
 pub(super) const QUESTION: &str = "Open question: ";
-/// The label of the files changed last.
-pub(super) const FILES: &str = "Files changed: ";
+/// The label of work that the user took back.
+pub(super) const REVERTED: &str = "Reverted by the user: ";
 
 /// The label of names that may be needed next.
 pub(super) const NAMES: &str = "Names: ";
 
 /// All labels. A labelled line gets a new label in the next summary.
-pub(super) const LABELS: [&str; 7] = [LATEST, LATEST_ONCE, FIRST, EARLIER, ASKED, QUESTION, FILES];
+pub(super) const LABELS: [&str; 5] = [LATEST, FIRST, EARLIER, QUESTION, REVERTED];
 
 /// A candidate line of a summary.
 #[derive(Clone, Debug)]
@@ -83,7 +79,7 @@ pub(super) fn drop_all(notes: &mut Vec<Note>, gone: &HashSet<usize>) {
 
 /// A citation, or a tag that frames a summary or its sources.
 static MARK: LazyLock<Regex> = LazyLock::new(|| {
-    let tags = "summary|conversation|read-files|modified-files";
+    let tags = "summary|conversation|read-files|modified-files|open-tasks|rules-file[^<>]*";
     Regex::new(&format!(r"\[(e:[^\[\]<\n]{{0,160}})\]|<(/?(?:{tags}))>"))
         .expect("a test uses the pattern")
 });

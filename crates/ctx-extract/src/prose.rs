@@ -1,7 +1,6 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
 use ctx_text::WordList;
-use std::borrow::Cow;
 
 use crate::Field;
 use crate::structured::{Place, heading_place};
@@ -21,7 +20,7 @@ pub(super) enum Mark {
 /// A line of prose, without its list marker or Markdown heading.
 #[derive(Clone, Debug)]
 pub(super) struct Passage<'a> {
-    pub(super) text: Cow<'a, str>,
+    pub(super) text: &'a str,
     pub(super) mark: Mark,
     /// The number of a numbered item.
     pub(super) number: Option<&'a str>,
@@ -43,7 +42,6 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut fence: Option<&str> = None;
     let mut under = None;
     let (mut lead, mut led) = (None, None);
-    let mut blank = true;
     let mut pasted = Pasted::default();
     for line in text.lines() {
         let bare = line.trim();
@@ -59,18 +57,15 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             continue;
         }
         if bare.is_empty() {
-            blank = true;
             continue;
         }
         if let Some(heading) = heading(bare) {
             (under, led) = (field_of(heading), None);
             lead = Some(heading.trim()).filter(|_| under.is_none());
-            blank = true;
             continue;
         }
         let (words, mark) = without_marker(bare);
         if is_pasted || is_output(line, words) {
-            blank = true;
             continue;
         }
         let is_item = mark != Mark::Plain;
@@ -83,26 +78,14 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             (lead, led) = (None, None);
         }
         let under = if is_item { led.or(under) } else { under };
-        let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
-        if let Some(last) = out.last_mut().filter(|_| goes_on) {
-            let text = last.text.to_mut();
-            text.push(' ');
-            text.push_str(words);
-        } else if !leads {
+        if !leads {
             let lead = lead.filter(|_| is_item);
             let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
             let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
-            out.push(Passage { text: Cow::Borrowed(words), mark, number, under, lead });
+            out.push(Passage { text: words, mark, number, under, lead });
         }
-        blank = false;
     }
     out
-}
-
-/// Whether a line continues the last passage, as in text wrapped to a fixed width.
-fn wraps(last: &Passage<'_>, words: &str) -> bool {
-    let open = !last.text.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：']);
-    open && last.text.len() >= 60 && words.starts_with(|c: char| c.is_lowercase() || c == '(')
 }
 
 /// Returns the words of a heading: `## x`, or a line that is all bold.
@@ -182,7 +165,7 @@ mod tests {
                     Changes needed:\n- remove `flush`\n    at foo (a.js:1)\n{\"a\":1}";
         let found: Vec<_> = passages(text)
             .into_iter()
-            .map(|p| (p.text.into_owned(), p.mark, p.under, p.lead))
+            .map(|p| (p.text.to_owned(), p.mark, p.under, p.lead))
             .collect();
         let next = Some(Field::NextSteps);
         assert_eq!(

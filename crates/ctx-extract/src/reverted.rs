@@ -1,49 +1,175 @@
-//! Finds work that was reverted later.
+//! Takes back work that was reverted: by commands of the agent, or by the user.
+
+use std::collections::{HashMap, HashSet};
 
 use ctx_core::text::Slice;
-use std::collections::HashSet;
-
-use ctx_core::Block;
+use ctx_core::{Block, Message};
+use ctx_facts::command;
+use ctx_text::{Signal, WordList, sentences};
 
 use super::ExtractInput;
-use super::note::{FILES, Note, drop_all};
+use super::note::{Note, REVERTED, drop_all};
+use super::turns::{Turn, typed};
 use crate::Field;
-use ctx_facts::command;
 
-/// The maximum number of reverted files and of reports that are compared, newest first.
-const COMPARED: usize = 300;
+/// Words for reverting something, for the user, and for what has not happened.
+static VERBS: WordList = WordList::new("reverted.verbs");
+static SUBJECTS: WordList = WordList::new("reverted.subjects");
+static NOT_YET: WordList = WordList::new("reverted.not_yet");
+/// Words that take back all work of the session.
+static ALL: WordList = WordList::new("reverted.all");
 
-/// Removes notes of work that was reverted later.
-pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
-    let said = Reversals::of(job);
-    let mut done: Vec<usize> = (0..notes.len())
-        .filter(|&n| notes[n].field == Field::Done && notes[n].label != FILES)
-        .collect();
-    done.sort_by_key(|&n| std::cmp::Reverse((notes[n].order, n)));
-    done.truncate(COMPARED);
-    let mut gone: HashSet<usize> = HashSet::new();
-    for (at, path) in &said.files {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        gone.extend(
-            done.iter().copied().filter(|&n| notes[n].order < *at && names(&notes[n].text, name)),
-        );
+/// The maximum number of reversals, newest first.
+const COMPARED: usize = 100;
+
+/// What was reverted.
+enum Reversal {
+    /// A file, by a command.
+    File(String),
+    /// The commit with this hash, or the newest one, by a command.
+    Commit(Option<String>),
+    /// What the user says.
+    Said(String),
+}
+
+/// Takes back notes of finished work that was reverted later. Work that a command of the agent
+/// reverted is dropped; what the user reverted is said to be.
+pub(super) fn take_back(job: &ExtractInput<'_>, turns: &[Turn], notes: &mut Vec<Note>) {
+    let mut dropped = HashSet::new();
+    for (at, reversal) in reversals(job) {
+        let mut done: Vec<usize> = (0..notes.len())
+            .filter(|n| notes[*n].field == Field::Done && notes[*n].order < at)
+            .filter(|n| !dropped.contains(n))
+            .collect();
+        done.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
+        match reversal {
+            Reversal::File(path) => {
+                let name = path.rsplit('/').next().unwrap_or(&path);
+                dropped.extend(done.into_iter().filter(|&n| names(&notes[n].text, name)));
+            }
+            Reversal::Commit(hash) => {
+                let is_it = |commit: &str| hash.as_ref().is_none_or(|hash| has_hash(commit, hash));
+                let mut commits = done.into_iter().filter(|&n| is_commit(&notes[n]));
+                dropped.extend(commits.find(|&n| is_it(&notes[n].text)));
+            }
+            Reversal::Said(words) => {
+                for n in meant(&words, &done, notes, turns) {
+                    let note = &mut notes[n];
+                    (note.field, note.label) = (Field::CriticalContext, REVERTED);
+                    note.weight = note.weight.max(0.6);
+                }
+            }
+        }
     }
-    for (at, hash) in &said.commits {
-        let mut commits = done
+    drop_all(notes, &dropped);
+}
+
+/// Returns the reversals, newest first, with the positions of their messages.
+fn reversals(job: &ExtractInput<'_>) -> Vec<(i64, Reversal)> {
+    let mut calls = HashMap::new();
+    let mut out = Vec::new();
+    for (said, at) in job.messages.iter().zip(0..) {
+        let mut commands = Vec::new();
+        for block in &said.message.blocks {
+            match block {
+                Block::ToolCall(call) => {
+                    calls.insert(&*call.id, call);
+                }
+                Block::ToolResult(result) if !result.is_error => {
+                    let call = calls.get(&*result.call_id);
+                    commands.extend(call.and_then(|call| command::command_line(call)));
+                }
+                Block::Bash(run) if run.exit_code.is_none_or(|code| code == 0) => {
+                    commands.push(run.command.clone());
+                }
+                _ => {}
+            }
+        }
+        for line in commands {
+            out.extend(restored(&line).into_iter().map(|path| (at, Reversal::File(path.into()))));
+            out.extend(reverted_commit(&line).map(|hash| (at, Reversal::Commit(hash))));
+        }
+        out.extend(says_reverted(&said.message).map(|words| (at, Reversal::Said(words))));
+    }
+    out.reverse();
+    out.truncate(COMPARED);
+    out
+}
+
+/// Returns the clause in which the user says that something was reverted.
+fn says_reverted(message: &Message) -> Option<String> {
+    let text = typed(message)?;
+    let says = |clause: &&str| {
+        let words = Words::of(clause);
+        VERBS.iter().any(|verb| words.text.contains(verb))
+            && words.has(&SUBJECTS)
+            && !words.has(&NOT_YET)
+            && !Signal::of(clause).question
+    };
+    let clauses = text.lines().flat_map(sentences).flat_map(|s| s.split([',', ';', '，', '；']));
+    clauses.map(str::trim).find(says).map(str::to_owned)
+}
+
+/// A text in lower case.
+struct Words {
+    text: String,
+}
+
+impl Words {
+    fn of(text: &str) -> Self {
+        Self { text: text.to_lowercase().replace('’', "'") }
+    }
+
+    /// Whether a word of a list is in it. Chinese has no space between words.
+    fn has(&self, list: &WordList) -> bool {
+        let mut words = self.text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+        words.any(|word| list.contains(&word))
+            || list.iter().any(|word| !word.is_ascii() && self.text.contains(word))
+    }
+}
+
+/// Returns which of the finished work, newest first, the user means: what the sentence names, all of
+/// it, or else that of the turn before.
+fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usize> {
+    let handles = words.split(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | '"'));
+    let handles = handles.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let handles: Vec<&str> = handles.filter(|word| is_handle(word)).collect();
+    let named = |n: &&usize| handles.iter().any(|handle| names(&notes[**n].text, handle));
+    let found: Vec<usize> = done.iter().filter(named).copied().collect();
+    if !found.is_empty() {
+        return found;
+    }
+    if Words::of(words).has(&ALL) {
+        return done.to_vec();
+    }
+    // A reset of the working tree leaves commits.
+    let mut work = done.iter().copied().filter(|&n| !is_commit(&notes[n])).peekable();
+    let Some(newest) = work.peek().map(|&n| &notes[n]) else { return Vec::new() };
+    let turn = |order: i64| {
+        turns
             .iter()
-            .copied()
-            .filter(|&n| notes[n].order < *at && notes[n].text.starts_with("Commit ["));
-        let found = match hash {
-            Some(hash) => commits.find(|&n| has_hash(&notes[n].text, hash)),
-            None => commits.next(),
-        };
-        gone.extend(found);
-    }
-    drop_all(notes, &gone);
+            .position(|turn| usize::try_from(order).is_ok_and(|at| turn.range.contains(&at)))
+    };
+    // Of an earlier round, only the entries are known.
+    let alike = |note: &Note| match turn(newest.order) {
+        Some(last) => turn(note.order) == Some(last),
+        None => note.cites.last() == newest.cites.last(),
+    };
+    work.filter(|&n| alike(&notes[n])).collect()
+}
+
+/// Whether a word names a file, a name in code or a commit.
+fn is_handle(word: &str) -> bool {
+    let is_hash = word.len() >= 7 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hash || word.contains(['.', '/', '_', '(']) || word.chars().skip(1).any(char::is_uppercase)
+}
+
+fn is_commit(note: &Note) -> bool {
+    note.text.starts_with("Commit [")
 }
 
 /// Returns the files that a command restored.
-pub(super) fn restored(line: &str) -> Vec<&str> {
+fn restored(line: &str) -> Vec<&str> {
     let mut out = Vec::new();
     for part in line.split("&&").flat_map(|part| part.split([';', '|', '\n'])) {
         let words: Vec<&str> = part.split_whitespace().take(60).collect();
@@ -59,34 +185,6 @@ pub(super) fn restored(line: &str) -> Vec<&str> {
         out.extend(paths.map(|word| word.trim_matches(['"', '\''])));
     }
     out
-}
-
-/// All reversals, newest first.
-#[derive(Default)]
-struct Reversals {
-    files: Vec<(i64, String)>,
-    /// Reverted commits, with a prefix of the hash if it is given.
-    commits: Vec<(i64, Option<String>)>,
-}
-
-impl Reversals {
-    fn of(job: &ExtractInput<'_>) -> Self {
-        let mut out = Self::default();
-        for (at, said) in job.messages.iter().enumerate().rev() {
-            let at = i64::try_from(at).unwrap_or(i64::MAX);
-            for block in &said.message.blocks {
-                let line = match block {
-                    Block::ToolCall(call) => command::command_line(call),
-                    Block::Bash(run) => Some(run.command.clone()),
-                    _ => None,
-                };
-                let Some(line) = line.filter(|_| out.files.len() < COMPARED) else { continue };
-                out.files.extend(restored(&line).into_iter().map(|path| (at, path.to_owned())));
-                out.commits.extend(reverted_commit(&line).map(|hash| (at, hash)));
-            }
-        }
-        out
-    }
 }
 
 /// Returns the commit that a command reverts: the one it names, or the newest.

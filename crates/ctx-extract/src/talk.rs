@@ -6,12 +6,12 @@ use ctx_core::{Block, EntryId, Role};
 
 use super::ExtractInput;
 use super::note::{Note, QUESTION};
-use super::prose::{self, passages};
+use super::prose;
 use super::turns::{Turn, typed};
-use super::voice::Voice;
+use super::voice::{Voice, decides};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{Signal, clip_to_width, sentences, without_injected};
+use ctx_text::{Signal, clip_to_width, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -51,7 +51,6 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             }
         }
     }
-    announced(job, turns, &mut out);
     out
 }
 
@@ -60,35 +59,6 @@ fn pinned(job: &ExtractInput<'_>, at: usize) -> Note {
     let text = said.message.plain_text();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     Note::new(Field::Constraints, clip_to_width(&text, 2 * WIDE), &said.id, 1.0, at)
-}
-
-/// Adds what the agent announced, if the history ends in the middle of its work.
-fn announced(job: &ExtractInput<'_>, turns: &[Turn], out: &mut Vec<Note>) {
-    let Some(turn) = turns.last() else { return };
-    let (Some(at), Some(last)) = (turn.answer_at, turn.range.clone().last()) else {
-        return;
-    };
-    let ends_at_work = job.messages.get(last).is_some_and(|said| {
-        said.message.role != Role::Assistant || said.message.tool_calls().next().is_some()
-    });
-    let Some(said) = job.messages.get(at).filter(|_| ends_at_work) else { return };
-    let text = said.message.plain_text();
-    let passages = passages(&text);
-    let sentence =
-        passages.iter().flat_map(|p| sentences(&p.text)).rfind(|s| Signal::of(s).announces);
-    // A line that ends in a colon introduces a call; it is not a passage of its own.
-    let lead = || {
-        text.lines()
-            .rev()
-            .map(str::trim)
-            .find(|line| line.ends_with([':', '：']) && Signal::of(line).announces)
-    };
-    if let Some(words) = sentence.or_else(lead) {
-        let words = clip_to_width(words.trim_end_matches([':', '：']), WIDE);
-        if !words.is_empty() {
-            out.push(Note::new(Field::InProgress, words, &said.id, 0.8, at));
-        }
-    }
 }
 
 /// Returns notes of the required passages of the agent.
@@ -101,8 +71,10 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
         let signal = Signal::of(&fact.text);
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision if signal.announces => (Field::Decisions, "", 0.3),
-            FactKind::Decision if signal.finding && !signal.decision => {
+            FactKind::Decision if signal.announces => (Field::CriticalContext, "", 0.3),
+            FactKind::Decision
+                if (signal.decision || signal.finding) && !decides(signal, &fact.text) =>
+            {
                 (Field::CriticalContext, "", 0.6)
             }
             FactKind::Decision => (Field::Decisions, "", 0.6),

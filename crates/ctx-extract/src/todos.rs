@@ -32,7 +32,7 @@ pub(super) struct Task {
 }
 
 /// All tasks of a session so far, in order of first mention.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Todos {
     tasks: Vec<Task>,
     by_text: HashMap<String, usize>,
@@ -41,25 +41,27 @@ pub(super) struct Todos {
     created: usize,
     /// The tasks of the newest list.
     listed: Vec<usize>,
+    /// The position of that list in the history.
+    listed_at: usize,
 }
 
 impl Todos {
-    /// Records a call. Returns whether it is a task tool's.
-    pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId, at: usize) -> bool {
+    /// Records a call, if it is a task tool's.
+    pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId, at: usize) {
         let name: String = call.name.chars().take(64).filter(|c| c.is_alphanumeric()).collect();
         let name = name.to_lowercase();
         let keeps = name.contains("todo") || name.contains("plan") || name.starts_with("task");
         // `Task` alone starts a subagent.
         if !keeps || name == "task" {
-            return false;
+            return;
         }
         let Ok(Value::Object(arguments)) = serde_json::from_str(call.arguments.as_str()) else {
-            return name.contains("todo") || name.starts_with("task");
+            return;
         };
         let lists = ["todos", "plan", "tasks", "items", "steps"];
         if let Some(items) = lists.iter().find_map(|key| arguments.get(*key)?.as_array()) {
             self.list(items, entry, at);
-            return true;
+            return;
         }
         let get = |keys: &[&str]| keys.iter().find_map(|key| text_of(arguments.get(*key)?));
         let id = get(&["taskId", "task_id", "id"]);
@@ -75,12 +77,12 @@ impl Todos {
             task.state = state;
             (task.entry, task.at) = (entry.clone(), at);
         }
-        name.contains("todo") || name.starts_with("task") || name.contains("updateplan")
     }
 
     /// Applies a list, which contains all open tasks: an unfinished task that is no longer on it
     /// was dropped.
     fn list(&mut self, items: &[Value], entry: &EntryId, at: usize) {
+        self.listed_at = at;
         for n in std::mem::take(&mut self.listed) {
             if let Some(task) = self.tasks.get_mut(n).filter(|task| task.state != State::Done) {
                 task.state = State::Dropped;
@@ -121,6 +123,16 @@ impl Todos {
 
     pub(super) fn tasks(&self) -> &[Task] {
         &self.tasks
+    }
+
+    pub(super) fn tasks_mut(&mut self) -> &mut [Task] {
+        &mut self.tasks
+    }
+
+    /// Removes the tasks that calls from this position on show.
+    pub(super) fn drop_shown_since(&mut self, at: usize) {
+        let has_list = self.listed_at >= at;
+        self.tasks.retain(|task| !has_list && task.at < at);
     }
 }
 
@@ -167,9 +179,9 @@ mod tests {
             ("Task", r#"{"prompt":"x"}"#),
             ("todowrite", "{broken"),
         ];
-        let kept =
-            calls.map(|(name, arguments)| todos.call(&call(name, arguments), &"1".into(), 0));
-        assert_eq!(kept, [true, true, true, true, false, false, true]);
+        for (name, arguments) in calls {
+            todos.call(&call(name, arguments), &"1".into(), 0);
+        }
         let seen: Vec<_> = todos.tasks().iter().map(|t| (t.text.as_str(), t.state)).collect();
         assert_eq!(
             seen,

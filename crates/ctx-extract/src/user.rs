@@ -1,14 +1,14 @@
 //! Notes of the user's own words: each sentence once, under the field that it belongs to.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use ctx_core::EntryId;
 use ctx_facts::{FactKind, RequiredFact};
-use ctx_text::{Signal, is_task};
+use ctx_text::{Signal, is_task, marks};
 
 use super::ExtractInput;
 use super::agreement::agreement;
-use super::note::{EARLIER, FIRST, LATEST, Note, QUESTION, normal};
+use super::note::{EARLIER, FIRST, LATEST, Note, normal};
 use super::turns::Turn;
 use crate::Field;
 
@@ -28,12 +28,24 @@ fn weight_of(field: Field) -> f32 {
 }
 
 fn field_of(fact: &RequiredFact) -> Option<Field> {
+    let signal = Signal::of(&fact.text);
+    let marks = marks(&fact.text);
+    let asks = signal.question || marks.request;
     Some(match fact.kind {
         // "Migrate it to Go, keep the interface" is a request with a rule in it.
         FactKind::Constraint if is_task(&fact.text) => Field::Goal,
-        FactKind::Statement | FactKind::Request if Signal::of(&fact.text).put_off => {
-            Field::NextSteps
+        FactKind::Constraint if signal.question && !signal.strict => Field::Goal,
+        // "I did not use it" only describes.
+        FactKind::Constraint if !signal.demand && !marks.standing => {
+            if asks && !marks.tentative {
+                Field::Goal
+            } else {
+                Field::CriticalContext
+            }
         }
+        FactKind::Statement | FactKind::Request if signal.put_off => Field::NextSteps,
+        FactKind::Request if signal.chatter && !asks => Field::CriticalContext,
+        FactKind::Question if signal.question => Field::Goal,
         FactKind::Pinned | FactKind::Constraint => Field::Constraints,
         FactKind::Decision => Field::Decisions,
         FactKind::Ask | FactKind::Request => Field::Goal,
@@ -62,15 +74,11 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         let Some(entry) = facts.last().map(|fact| fact.entry.clone()) else { continue };
         facts.sort_by_key(|fact| (fact.order, fact.kind != FactKind::Ask));
         facts.dedup_by(|later, earlier| later.text == earlier.text);
-        let is_question = facts.iter().all(|fact| fact.kind == FactKind::Question);
         let text = joined(&facts);
         let mut note = Note::new(field, text, &entry, weight_of(field), 0);
         note.order = at;
         note.weight += 0.5 * (n as f32 / count);
         note.is_user = true;
-        if is_question {
-            note.label = QUESTION;
-        }
         out.push(note);
     }
     for (n, turn) in turns.iter().enumerate() {
@@ -78,25 +86,28 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         if let Some(mut note) = agreement(job, turn, previous) {
             note.weight += weight_of(Field::Decisions);
             note.is_user = true;
-            // The answer is part of the line; it is not repeated as a request.
-            let answered = note.cites.last().cloned();
-            let answer = normal(&note.text);
-            let repeats = |other: &Note| {
-                other.cites.last() == answered.as_ref()
-                    && answer.contains(&normal(&other.text))
-                    && other.field != Field::Constraints
-            };
-            out.retain(|other| !repeats(other));
+            drop_answer(&mut out, &note);
             out.push(note);
         }
     }
     label_goals(&mut out);
-    said_once(&mut out);
     out
+}
+
+/// Drops the user's own line for an answer that is part of a decision: it is not repeated as a request.
+pub(super) fn drop_answer(notes: &mut Vec<Note>, decision: &Note) {
+    let answered = normal(&decision.text);
+    notes.retain(|other| {
+        !other.is_user
+            || other.field == Field::Constraints
+            || other.cites.last() != decision.cites.last()
+            || !answered.contains(&normal(&other.text))
+    });
 }
 
 /// Labels the latest request, the first one, and those in between; the newest comes first.
 fn label_goals(notes: &mut [Note]) {
+    let first = notes.iter().map(|note| note.order).min();
     let mut goals: Vec<&mut Note> =
         notes.iter_mut().filter(|note| note.field == Field::Goal).collect();
     goals.sort_by_key(|note| note.order);
@@ -104,18 +115,11 @@ fn label_goals(notes: &mut [Note]) {
     for (n, note) in goals.into_iter().enumerate() {
         (note.label, note.weight) = match n {
             n if n + 1 == count => (if count > 1 { LATEST } else { "" }, NEWEST),
-            0 => (FIRST, note.weight + 0.8),
+            0 if Some(note.order) == first => (FIRST, note.weight + 0.8),
             _ => (EARLIER, note.weight),
         };
         note.order = -note.order;
     }
-}
-
-/// Drops notes of every other field whose text is also that of a request.
-fn said_once(notes: &mut Vec<Note>) {
-    let goals = notes.iter().filter(|note| note.field == Field::Goal);
-    let goals: HashSet<String> = goals.map(|note| normal(&note.text)).collect();
-    notes.retain(|note| note.field == Field::Goal || !goals.contains(&normal(&note.text)));
 }
 
 /// Joins the sentences of one message. A semicolon is put after a sentence that has no punctuation

@@ -6,7 +6,7 @@ use super::note::{Note, QUESTION};
 use super::prose::{Mark, Passage, passages};
 use super::talk::WIDE;
 use crate::Field;
-use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
+use ctx_text::{Signal, WordList, clip_to_width, marks, sentences, width};
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
@@ -33,11 +33,14 @@ impl Voice<'_> {
             let list = &passages[n..n + group];
             n += group;
             let before = out.len();
+            if self.turns_since > 0 && offers(list, passages.get(n)) {
+                continue;
+            }
             match passage.mark {
                 Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
                 Mark::Item => self.list(list, fade, out),
                 Mark::Plain => {
-                    for sentence in sentences(&passage.text) {
+                    for sentence in sentences(passage.text) {
                         self.sentence(sentence, passage.under, first, fade, out);
                         first = false;
                     }
@@ -65,11 +68,30 @@ impl Voice<'_> {
         }
     }
 
-    /// Returns the field for a sentence. In a session without tools, only the agent's own work
-    /// counts as done: advice and history are full of such words.
+    /// Whether a sentence reports finished work of the agent: descriptions and explanations are full
+    /// of such words as well.
+    fn reports(&self, signal: Signal, sentence: &str) -> bool {
+        let begins = self.works && signal.done_first && !signal.finding;
+        signal.done && (begins || is_own_work(sentence))
+    }
+
+    /// Returns the field for a sentence.
     fn field(&self, signal: Signal, sentence: &str) -> Option<Field> {
-        field_of(signal)
-            .filter(|field| *field != Field::Done || self.works || is_own_work(sentence))
+        if signal.put_off {
+            Some(Field::NextSteps)
+        } else if signal.blocked {
+            Some(Field::Blocked)
+        } else if decides(signal, sentence) {
+            Some(Field::Decisions)
+        } else if self.reports(signal, sentence) {
+            Some(Field::Done)
+        } else if signal.next {
+            Some(Field::NextSteps)
+        } else if signal.finding || signal.decision || signal.done {
+            Some(Field::CriticalContext)
+        } else {
+            None
+        }
     }
 
     fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
@@ -81,7 +103,7 @@ impl Voice<'_> {
         } else {
             (Field::NextSteps, 0.55 * self.freshness())
         };
-        self.push(field, &passage.text, weight * fade, out);
+        self.push(field, passage.text, weight * fade, out);
     }
 
     /// Returns the weight factor for old plans: a step planned some turns ago is done or forgotten.
@@ -95,10 +117,10 @@ impl Voice<'_> {
             let fresh = if field == Field::NextSteps { self.freshness() } else { 1.0 };
             let weight = if self.is_answer { 0.55 } else { 0.3 };
             for (n, item) in list.iter().enumerate() {
-                let signal = Signal::of(&item.text);
-                if is_prose(&item.text) && (signal.question || !signal.chatter) {
+                let signal = Signal::of(item.text);
+                if is_prose(item.text) && (signal.question || !signal.chatter) {
                     let fade = fade * 0.97f32.powi(i32::try_from(n).unwrap_or(99).min(99));
-                    self.push(field, &item.text, weight * fade * fresh, out);
+                    self.push(field, item.text, weight * fade * fresh, out);
                 }
             }
             return;
@@ -107,9 +129,9 @@ impl Voice<'_> {
         let signal = Signal::of(lead);
         let field = if signal.next || signal.announces {
             Field::NextSteps
-        } else if signal.done && (self.works || is_own_work(lead)) {
+        } else if self.reports(signal, lead) {
             Field::Done
-        } else if signal.decision {
+        } else if decides(signal, lead) {
             Field::Decisions
         } else {
             Field::CriticalContext
@@ -123,15 +145,15 @@ impl Voice<'_> {
         // Items with content of their own stand alone; the others need their lead.
         let mut rest = Vec::new();
         for item in list.iter().take(30) {
-            let own = Signal::of(&item.text);
-            match self.field(own, &item.text).filter(|_| !own.chatter && !own.question) {
-                Some(field) if width(&item.text) > 30 => {
-                    self.push(field, &item.text, base * fade, out);
+            let own = Signal::of(item.text);
+            match self.field(own, item.text).filter(|_| !own.chatter && !own.question) {
+                Some(field) if width(item.text) > 30 => {
+                    self.push(field, item.text, base * fade, out);
                 }
                 _ => rest.push(item),
             }
         }
-        if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(&i.text) < 40)) {
+        if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(i.text) < 40)) {
             return;
         }
         let list = rest;
@@ -141,7 +163,7 @@ impl Voice<'_> {
         }
         let room = WIDE + WIDE / 2;
         for item in list {
-            let words = clip_to_width(&item.text, 100);
+            let words = clip_to_width(item.text, 100);
             if width(&text) + width(&words) > room {
                 text.push_str(" …");
                 break;
@@ -205,23 +227,10 @@ impl Voice<'_> {
     }
 }
 
-/// Returns the field for a sentence of the agent.
-fn field_of(signal: Signal) -> Option<Field> {
-    if signal.put_off {
-        Some(Field::NextSteps)
-    } else if signal.blocked {
-        Some(Field::Blocked)
-    } else if signal.decision {
-        Some(Field::Decisions)
-    } else if signal.done {
-        Some(Field::Done)
-    } else if signal.next {
-        Some(Field::NextSteps)
-    } else if signal.finding {
-        Some(Field::CriticalContext)
-    } else {
-        None
-    }
+/// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
+pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
+    let marks = marks(sentence);
+    signal.decision && marks.decision && !marks.tentative
 }
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
@@ -238,6 +247,17 @@ fn is_own_work(sentence: &str) -> bool {
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
     own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
+}
+
+/// Whether a list offers options: a question leads to it, or follows its numbered items.
+fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
+    let Some(first) = list.first().filter(|first| first.mark == Mark::Item) else { return false };
+    let asks = |text: &str| Signal::of(text).question;
+    let follows = || {
+        let next = next.filter(|next| next.mark == Mark::Plain);
+        next.and_then(|next| sentences(next.text).last().map(|last| asks(last))) == Some(true)
+    };
+    first.lead.is_some_and(asks) || (first.number.is_some() && follows())
 }
 
 /// Whether there are words besides code.

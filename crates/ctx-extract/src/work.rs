@@ -1,18 +1,17 @@
-//! Notes of work done with tools: tasks, commits, tests, failures, files.
+//! Notes of work done with tools: tasks, commits, tests, failures.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use ctx_core::{Block, EntryId, ToolCall};
 
 use super::ExtractInput;
-use super::note::{FILES, Note, without_marks};
-use super::reverted::restored;
+use super::note::Note;
 use super::talk::WIDE;
-use super::todos::{State, Todos};
+use super::todos::State;
 use super::turns::Turn;
-use crate::Field;
+use crate::{Field, WorkingState};
 use ctx_facts::command::{self, End, Purpose};
-use ctx_facts::modified_files;
 use ctx_text::output::is_rejection;
 use ctx_text::{WordList, clip_to_width};
 
@@ -26,11 +25,8 @@ struct Run {
 
 #[derive(Default)]
 struct Work {
-    todos: Todos,
     /// The last run of each command.
     runs: HashMap<String, Run>,
-    /// For each file, the entry and position of its last change.
-    files: HashMap<String, (EntryId, usize)>,
     notes: Vec<Note>,
 }
 
@@ -43,9 +39,6 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             match block {
                 Block::ToolCall(call) => {
                     calls.insert(&call.id, call);
-                    if !work.todos.call(call, &said.id, at) {
-                        work.file(call, &said.id, at);
-                    }
                 }
                 Block::ToolResult(result) => {
                     let text = result.plain_text();
@@ -60,13 +53,33 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             }
         }
     }
+    work.tasks(job);
     work.finish(job.messages.len(), turns)
 }
 
 impl Work {
-    fn file(&mut self, call: &ToolCall, entry: &EntryId, at: usize) {
-        let files = modified_files(call).into_iter();
-        self.files.extend(files.map(|path| (path, (entry.clone(), at))));
+    /// Adds the tasks of the agent's list, as far as these messages change them or they are open.
+    fn tasks(&mut self, job: &ExtractInput<'_>) {
+        let own = || WorkingState::of(job.messages);
+        let state = job.state.map_or_else(|| Cow::Owned(own()), Cow::Borrowed);
+        let places: HashMap<&EntryId, usize> =
+            job.messages.iter().enumerate().map(|(at, said)| (&said.id, at)).collect();
+        for task in state.tasks() {
+            let at = places.get(&task.entry).copied();
+            let (field, weight) = match task.state {
+                State::Done if at.is_some() => (Field::Done, 0.55),
+                State::Doing => (Field::InProgress, 0.9),
+                State::Pending => (Field::NextSteps, 0.85),
+                State::Done | State::Dropped => continue,
+            };
+            let text = clip_to_width(&task.text, 240);
+            let mut note = Note::new(field, text, &task.entry, weight, at.unwrap_or(0));
+            if at.is_none() {
+                // Tasks of earlier rounds come before all others.
+                note.order = i64::MIN / 4 + i64::try_from(task.at).unwrap_or_default();
+            }
+            self.notes.push(note);
+        }
     }
 
     fn result(
@@ -88,12 +101,6 @@ impl Work {
     }
 
     fn command(&mut self, line: &str, output: &str, failed: bool, entry: &EntryId, at: usize) {
-        if !failed {
-            for path in restored(line) {
-                // Calls use full paths more often than commands do.
-                self.files.retain(|file, _| !(file == path || file.ends_with(&format!("/{path}"))));
-            }
-        }
         let words = command::essence(line);
         let purpose = command::purpose(line, &words);
         if words.is_empty() {
@@ -122,21 +129,6 @@ impl Work {
         let length = length.max(1) as f32;
         let recent = |at: usize| 0.5 + 0.5 * (at as f32 / length);
         let last_turn = turns.last().map_or(0, |turn| turn.range.start);
-        for task in self.todos.tasks() {
-            let (field, weight) = match task.state {
-                State::Done => (Field::Done, 0.55),
-                State::Doing => (Field::InProgress, 0.9),
-                State::Pending => (Field::NextSteps, 0.85),
-                State::Dropped => continue,
-            };
-            self.notes.push(Note::new(
-                field,
-                clip_to_width(&task.text, 240),
-                &task.entry,
-                weight,
-                task.at,
-            ));
-        }
         let mut runs: Vec<(String, Run)> = self.runs.drain().collect();
         runs.sort_by_key(|(_, run)| std::cmp::Reverse(run.at));
         let (mut well, mut badly) = (0u32, 0u32);
@@ -170,40 +162,7 @@ impl Work {
             let place = recent(run.at);
             self.notes.push(Note::new(field, text, &run.entry, weight * place, run.at));
         }
-        // Of many commits, the newest matter most.
-        for note in &mut self.notes {
-            if note.field == Field::Done && note.order < i64::MAX / 8 {
-                let at = note.order.max(0) as f32;
-                note.weight *= 0.7 + 0.3 * (at / length).min(1.0);
-            }
-        }
-        self.changed_files(length);
         self.notes
-    }
-
-    /// Adds one line with the files changed last.
-    fn changed_files(&mut self, length: f32) {
-        let mut files: Vec<(String, (EntryId, usize))> = self.files.drain().collect();
-        files.sort_by(|a, b| (b.1.1, &a.0).cmp(&(a.1.1, &b.0)));
-        let Some((_, (newest, at))) = files.first().cloned() else { return };
-        let mut text = String::new();
-        for (path, (entry, _)) in files.into_iter().take(8) {
-            if path.len() > 300 {
-                continue;
-            }
-            if !text.is_empty() {
-                text.push_str(", ");
-            }
-            text.push_str(&without_marks(&path));
-            if entry != newest {
-                text.push_str(&format!(" [e:{entry}]"));
-            }
-        }
-        if !text.is_empty() {
-            let weight = 0.4 + 0.1 * (at as f32 / length);
-            let note = Note::new(Field::Done, text, &newest, weight, at);
-            self.notes.push(note.labelled(FILES));
-        }
     }
 }
 

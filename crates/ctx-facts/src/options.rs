@@ -24,12 +24,12 @@ struct Options<'a> {
     texts: Vec<&'a str>,
 }
 
-/// How an answer names an option.
+/// An option as an answer names it.
 #[derive(Clone, Copy)]
-enum Choice {
-    Letter(usize),
-    Digit(usize),
-    Ordinal(usize),
+struct Choice {
+    /// Whether by a letter or by a digit; `None` for "the second one".
+    by_letter: Option<bool>,
+    at: usize,
 }
 
 /// Returns the option of `offer` that `answer` chooses, after the question if it is short: "Which
@@ -45,12 +45,10 @@ pub fn chosen_option(offer: &str, answer: &str) -> Option<String> {
     let question = sentences(tail(offer, END)).into_iter().rfind(|s| s.ends_with(['?', '？']))?;
     let choice = choice(answer)?;
     let lists = offered(offer);
-    let mut lists = lists.iter().rev().filter(|list| list.texts.len() > 1);
-    let option = match choice {
-        Choice::Letter(at) => lists.find(|list| list.has_letters)?.texts.get(at)?,
-        Choice::Digit(at) => lists.find(|list| !list.has_letters)?.texts.get(at)?,
-        Choice::Ordinal(at) => lists.next()?.texts.get(at)?,
-    };
+    let list = lists.iter().rev().find(|list| {
+        list.texts.len() > 1 && choice.by_letter.is_none_or(|letter| letter == list.has_letters)
+    });
+    let option = list?.texts.get(choice.at)?;
     let option = option.replace("**", "").replace(" | ", ": ");
     let option = option.trim_matches(['|', ' ']);
     Some(match question.len() <= LONG_QUESTION {
@@ -113,21 +111,16 @@ fn choice(answer: &str) -> Option<Choice> {
     let next = words.get(leads + 1).map(lower);
     let is_alone = next
         .is_none_or(|next| !next.starts_with(char::is_alphanumeric) || FOLLOWS.contains(&&*next));
-    let mut label = word.chars();
-    let choice = match (label.next()?, label.next()) {
-        (c, None) if c.is_ascii_uppercase() => Choice::Letter(number(c)?),
-        (c, None) if c.is_ascii_lowercase() && words.len() <= leads + 2 => {
-            Choice::Letter(number(c.to_ascii_uppercase())?)
-        }
-        (c, None) if c.is_ascii_digit() => Choice::Digit(number(c)?),
-        _ => {
-            let lower = lower(word);
-            let mut pairs = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
-            let place = pairs.find(|(_, ordinal)| *ordinal == lower)?.0.parse::<usize>().ok()?;
-            Choice::Ordinal(place.checked_sub(1)?)
-        }
-    };
-    is_alone.then_some(choice)
+    let lower = lower(word);
+    let ordinal = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
+    let ordinal =
+        ordinal.filter(|(_, ordinal)| *ordinal == lower).find_map(|(n, _)| n.chars().next());
+    let label = word.chars().next().filter(|_| word.chars().count() == 1);
+    // A small letter is a choice only if little follows it.
+    let label = label.filter(|c| !c.is_ascii_lowercase() || words.len() <= leads + 2);
+    let by_letter = label.map(|label| label.is_ascii_alphabetic());
+    let at = number(ordinal.or(label)?.to_ascii_uppercase())?;
+    is_alone.then_some(Choice { by_letter: by_letter.filter(|_| ordinal.is_none()), at })
 }
 
 /// Returns the first words of a text; each Chinese character and each mark is one.

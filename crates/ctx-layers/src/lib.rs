@@ -29,14 +29,16 @@ pub const LINKED: &[&str] = &[
     "tool-guard",
     #[cfg(feature = "pruning")]
     "pruning",
-    #[cfg(feature = "memory")]
-    "memory",
     #[cfg(feature = "workspace")]
     "workspace",
     #[cfg(feature = "compaction")]
     "compaction",
-    #[cfg(feature = "compaction")]
-    "hard-prune",
     #[cfg(feature = "memory")]
     "memory-archive",
+    #[cfg(feature = "memory")]
+    "memory",
+    #[cfg(feature = "memory")]
+    "memory-trim",
+    #[cfg(feature = "compaction")]
+    "hard-prune",
 ];

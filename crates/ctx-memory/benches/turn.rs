@@ -15,7 +15,7 @@ use ctx_core::{
     Tokens, TurnContext,
 };
 use ctx_memory::archive::{ArchiveLimits, SegmentMaker};
-use ctx_memory::{Config, Memory, MemorySettings, Recall, SessionMemory};
+use ctx_memory::{Config, Memory, MemorySettings, Recall, SessionMemory, Trim};
 
 use crate::conversation::{Numbers, questions, segment, spelled};
 
@@ -57,6 +57,7 @@ fn main() {
     let maker = SegmentMaker::new("main", "now", Counter::default());
     let session = SessionMemory::new(memory, "now", maker).with_cross_session(true);
     let config = Config { enabled: true, auto_recall_min_score: 0.3, ..Config::default() };
+    let trim = Trim::new(config.recall.clone());
     let layer = Recall::new(config, Arc::new(session));
 
     let questions = questions();
@@ -81,6 +82,7 @@ fn main() {
             .prepare(&view, &turn)
             .map(|pending| futures_executor::block_on(pending).expect("an answer"));
         layer.apply(&mut view, prepared, &turn).expect("edits");
+        trim.apply(&mut view, None, &turn).expect("edits");
         let took = started.elapsed();
         let edits = view.edits().len() - edits;
         blocks += usize::from(edits > 0);

@@ -31,12 +31,12 @@ pub enum EmbeddingModel {
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Right before the newest user message. Everything before it stays unchanged, earlier blocks
-    /// included, so the provider's cached prefix holds. Earlier blocks are removed all at once,
-    /// when needed.
+    /// included, so the provider's cached prefix holds. Earlier blocks stay until their history is
+    /// compacted.
     #[default]
     BeforeNewest,
-    /// After system prompt and summary, one block at a time (OpenClaw's memory extension). Each new
-    /// block breaks the cached prefix at its beginning.
+    /// After system prompt and summary, one block at a time (OpenClaw's memory extension). It stays while
+    /// it has the best passage; each new block breaks the cached prefix at its beginning.
     AfterSummary,
 }
 

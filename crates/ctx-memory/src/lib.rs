@@ -28,7 +28,7 @@ mod trim;
 use ctx_disk as disk;
 
 pub use config::{Config, EmbeddingModel, ExcludedProjects, Placement, RecallSettings};
-pub use layer::{Archive, DepartedMessages, Recall};
+pub use layer::{Archive, DepartedMessages, Recall, Trim};
 pub use recall::{RecallBlock, build_recall_block};
 pub use store::{Memory, MemorySettings, MemoryStats, SessionMemory, Vectors};
 

@@ -10,7 +10,7 @@ use ctx_engine_registry::{
 };
 use serde_json::json;
 
-use crate::{Archive, Config, Recall};
+use crate::{Archive, Config, Recall, Trim};
 
 /// The key that enables memory.
 const ENABLED: &str = "agents.defaults.memoryContext.enabled";
@@ -35,6 +35,11 @@ fn enabled(context: &BuildContext<'_>) -> Result<Option<(Config, Arc<dyn MemoryS
 fn build_recall(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let parts = enabled(context)?;
     Ok(parts.map(|(config, memory)| Box::new(Recall::new(config, memory)) as Box<dyn Layer>))
+}
+
+fn build_trim(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let parts = enabled(context)?;
+    Ok(parts.map(|(config, _)| Box::new(Trim::new(config.recall)) as Box<dyn Layer>))
 }
 
 fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
@@ -94,16 +99,25 @@ ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Recall::ID,
         source: env!("CARGO_PKG_NAME"),
-        order: 400,
-        about: "trims messages least relevant to the question, and recalls relevant ones; off by default",
+        order: 492,
+        about: "recalls messages relevant to the question; off by default",
         build: build_recall,
+    }
+}
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
+        id: Trim::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 495,
+        about: "trims messages least relevant to the question; off by default",
+        build: build_trim,
     }
 }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Archive::ID,
         source: env!("CARGO_PKG_NAME"),
-        order: 600,
+        order: 491,
         about: "archives messages that leave the window; off by default",
         build: build_archive,
     }
@@ -123,6 +137,6 @@ ctx_engine_registry::inventory::submit! {
         source: env!("CARGO_PKG_NAME"),
         about: "long-term memory for whatever engine is selected",
         build: None,
-        layers: &[build_recall, build_archive],
+        layers: &[build_recall, build_trim, build_archive],
     }
 }

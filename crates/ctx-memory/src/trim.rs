@@ -1,13 +1,8 @@
-//! Smart trim: when the window is nearly full, drops the messages least relevant to the current
-//! question first.
+//! Plans which messages a trim drops.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ctx_core::Tokens;
-
-/// Messages with at least this share of the best score are relevant, and are trimmed by age only.
-const RELEVANT: f32 = 0.5;
 
 /// The input of a trim for one message.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,69 +17,32 @@ pub(crate) struct TrimRow {
     pub(crate) score: f32,
 }
 
-/// Why a message is trimmed. Relevant messages are trimmed last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TrimReason {
-    /// It has little to do with the current question.
-    Relevance,
-    /// It is old, and the request was still too large.
-    Age,
-}
-
-impl TrimReason {
-    /// Returns the reason in words.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Relevance => "has little to do with what is being asked; it can be recalled",
-            Self::Age => "old, and the window was nearly full; it can be recalled",
-        }
-    }
-}
-
-/// Returns the positions of the messages to trim so that `over` tokens are freed, each with a
-/// reason. `None` is a message that was already dropped.
+/// Returns the positions of the messages to trim so that `over` tokens are freed. `None` is a
+/// message that was already dropped.
 ///
 /// The order is the same as in OpenClaw's memory extension. Protected messages stay, with their
-/// group. Then the least relevant groups are trimmed, the oldest of equals first. If that is not
-/// enough, relevant groups are trimmed, oldest first. A group is as relevant as its best message.
-pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
-    if over == Tokens::ZERO {
-        return Vec::new();
-    }
-    let mut groups: Vec<TrimGroup> = Vec::new();
-    let mut places: HashMap<u32, usize> = HashMap::new();
+/// group. Then the least relevant groups are trimmed, the oldest of equals first. A group is as
+/// relevant as its best message.
+pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<usize> {
+    let mut groups: HashMap<u32, TrimGroup> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
-        let Some(row) = row else { continue };
-        let place = *places.entry(row.group).or_insert_with(|| {
-            groups.push(TrimGroup::default());
-            groups.len() - 1
-        });
-        groups[place].take(at, row);
+        if let Some(row) = row {
+            groups.entry(row.group).or_default().take(at, row);
+        }
     }
-    groups.retain(|group| !group.protected);
-    let best = groups.iter().map(|group| group.score).fold(0.0, f32::max);
-    let reason = |group: &TrimGroup| match best > 0.0 && group.score >= RELEVANT * best {
-        true => TrimReason::Age,
-        false => TrimReason::Relevance,
-    };
-    // The sort is stable: groups with the same reason and score stay in the order of age.
-    groups.sort_by(|a, b| {
-        let by_score = || match reason(a) {
-            TrimReason::Relevance => a.score.total_cmp(&b.score),
-            TrimReason::Age => Ordering::Equal,
-        };
-        reason(a).cmp(&reason(b)).then_with(by_score)
-    });
+    let may_go = |group: &TrimGroup| !group.protected && group.tokens > Tokens::ZERO;
+    let mut groups: Vec<TrimGroup> = groups.into_values().filter(may_go).collect();
+    groups.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.members.cmp(&b.members)));
     let mut freed = Tokens::ZERO;
     let mut plan = Vec::new();
-    for group in groups.iter().filter(|group| group.tokens > Tokens::ZERO) {
+    for group in groups {
         if freed >= over {
             break;
         }
         freed += group.tokens;
-        plan.extend(group.members.iter().map(|&at| (at, reason(group))));
+        plan.extend(group.members);
     }
-    plan.sort_unstable_by_key(|(at, _)| *at);
+    plan.sort_unstable();
     plan
 }
 
@@ -121,7 +79,7 @@ mod tests {
     }
 
     fn positions(rows: &[Option<TrimRow>], over: u32) -> Vec<usize> {
-        plan_trim(rows, Tokens(over)).into_iter().map(|(at, _)| at).collect()
+        plan_trim(rows, Tokens(over))
     }
 
     #[test]
@@ -130,15 +88,6 @@ mod tests {
         assert_eq!(positions(&rows, 1), [1]);
         assert_eq!(positions(&rows, 11), [1, 3]);
         assert_eq!(positions(&rows, 21), [0, 1, 3]);
-    }
-
-    #[test]
-    fn relevant_messages_are_trimmed_by_age_when_nothing_else_is_left() {
-        let rows = [row(0, 10, 5.0), row(1, 10, 9.0), row(2, 10, 0.0)];
-        assert_eq!(
-            plan_trim(&rows, Tokens(15)),
-            [(0, TrimReason::Age), (2, TrimReason::Relevance)]
-        );
     }
 
     #[test]
@@ -165,8 +114,7 @@ mod tests {
                     tokens: Tokens(tokens), group, protected: protected && group % 3 == 0, score,
                 })
             }).collect();
-            let plan = plan_trim(&rows, Tokens(over));
-            let gone: Vec<usize> = plan.iter().map(|(at, _)| *at).collect();
+            let gone = plan_trim(&rows, Tokens(over));
             let protected = |group| rows.iter().flatten().any(|r| r.group == group && r.protected);
             for (at, row) in rows.iter().enumerate() {
                 let Some(row) = row else { continue };

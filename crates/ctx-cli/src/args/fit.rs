@@ -7,7 +7,7 @@ use ctx_core::CounterKind;
 use super::names;
 
 /// What the context is fitted to.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Fit {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
@@ -28,6 +28,9 @@ pub(crate) struct Fit {
     /// models.providers has it [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
+    /// Whether long-term memory is on, its block before the newest message.
+    #[arg(skip)]
+    pub(crate) memory: bool,
 }
 
 /// Which model writes summaries, if a command needs any.

@@ -75,7 +75,8 @@ fn session(
     let (window, model) = (args.window.as_deref(), args.model.as_deref());
     let fitter = Fitter { global, window, model, path, transcript: &transcript };
     let setup = EvalSetup { compact_to: args.compact_to, ..fitter.setup(counter, out)? };
-    let engines = fitter.engines(&args.profiles, &args.engines)?.into_iter().map(EvalArm::Engine);
+    let engines = fitter.engines(&args.profiles, &args.engines, args.memory)?;
+    let engines = engines.into_iter().map(EvalArm::Engine);
     let presets = presets.iter().copied().map(EvalArm::Preset);
     let candidates: Vec<_> =
         [EvalArm::FullHistory].into_iter().chain(engines).chain(presets).collect();

@@ -14,7 +14,8 @@ fn row<'a>(report: &'a Value, kind: &str, name: &str) -> &'a Value {
 fn every_candidate_is_a_row_and_the_same_input_gives_the_same_bytes() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(40)));
-    let args = ["eval", text(&path), "--window", "16000", "--engine", "legacy", "--json"];
+    let args =
+        ["eval", text(&path), "--window", "16000", "--engine", "legacy", "--memory", "--json"];
     let (one, two) = (room.ctx(&args), room.ctx(&args));
     assert_eq!(one.code, Some(0), "{}", one.stderr);
     assert_eq!(one.stdout, two.stdout);
@@ -23,6 +24,11 @@ fn every_candidate_is_a_row_and_the_same_input_gives_the_same_bytes() {
         let row = row(&report, "profile", profile);
         assert_eq!((&row["wedges"], &row["ungrounded"]), (&0.into(), &0.into()), "{row}");
     }
+    let [off, on] =
+        ["openclaw", "openclaw, before-newest"].map(|name| row(&report, "profile", name));
+    let needed = |row: &Value| row["neededNext"]["strict"]["of"].as_u64();
+    assert_eq!(needed(off), needed(on), "the labels do not depend on the arm");
+    assert_eq!(off["blockTokens"], 0);
     // The engine runs under the configured profile.
     let engine = row(&report, "engine", "legacy");
     assert_eq!(engine["sentTokens"], row(&report, "profile", "openclaw")["sentTokens"]);

@@ -65,7 +65,7 @@ pub(crate) fn sanitised(text: &str) -> String {
 
 /// Removes control characters, terminal sequences and invisible characters; line breaks become
 /// `\n`.
-pub(crate) fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let text = TERMINAL.replace_all(text, "").replace("\r\n", "\n");
     let shown = text.chars().filter_map(|c| match c {
         '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),

@@ -1,13 +1,12 @@
 //! Decides whether an answer is a usable summary.
 
-use ctx_text::{TermKind, Terms, WordList, is_cjk};
+use ctx_text::{WordList, gist};
 use std::collections::HashSet;
 
 use ctx_core::Summary;
 
 use super::echo::is_echo;
 use super::{cleaned, visible};
-use crate::fnv1a::fnv1a;
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +44,7 @@ impl Flaw {
 /// Returns the cleaned text of an answer to `prompt`, if it is usable. Does not check its length.
 pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
     let text = cleaned(&answer.text);
-    let flaw = if !says_something(&text) {
+    let flaw = if telling(&text).next().is_none() {
         Some(Flaw::Empty)
     } else if answer.cut_off {
         Some(Flaw::CutOff)
@@ -63,11 +62,6 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
         None
     };
     flaw.map_or(Ok(text), Err)
-}
-
-/// Whether there is any line besides headings and "(none)".
-fn says_something(text: &str) -> bool {
-    telling(text).next().is_some()
 }
 
 /// Returns the lines that are not headings and not "(none)".
@@ -96,13 +90,12 @@ fn is_refusal(text: &str) -> bool {
 
 /// Whether a long text consists of very few distinct words, or of one very long one.
 fn is_repetition(text: &str) -> bool {
-    let words = words(text);
-    let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
-    if longest > 2_000 && words.len() < 60 {
-        return true;
-    }
-    let different: HashSet<&u64> = words.iter().collect();
-    words.len() >= 60 && different.len() * 20 < words.len()
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let longest = words.iter().max_by_key(|word| word.len()).copied().unwrap_or_default();
+    let characters: HashSet<char> = longest.chars().collect();
+    let different: HashSet<&str> = words.iter().copied().collect();
+    let is_blob = words.len() < 60 && longest.len() > 2_000 && characters.len() < 70;
+    is_blob || (words.len() >= 60 && different.len() * 20 < words.len())
 }
 
 /// Whether the answer is too short for its source. The minimum is higher if cleaning removed most
@@ -115,9 +108,9 @@ fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
     letters < (material(prompt).len() / share).min(most)
 }
 
-/// Counts letters and digits; a Chinese character counts as three.
+/// Counts the bytes of letters and digits: a Chinese character says more than a letter.
 fn letters(line: &str) -> usize {
-    line.chars().map(|c| if is_cjk(c) { 3 } else { usize::from(c.is_alphanumeric()) }).sum()
+    line.chars().filter(|c| c.is_alphanumeric()).map(char::len_utf8).sum()
 }
 
 /// Returns the source part of a prompt; ctx's own instructions follow it.
@@ -128,23 +121,10 @@ fn material(prompt: &str) -> &str {
 /// Whether almost no word of the answer occurs in the prompt. A summary shares words with its
 /// source; even in another language it shares names.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
-    static HEADINGS: WordList = WordList::new("section_headings.words");
-    let common: HashSet<u64> = HEADINGS.iter().flat_map(|heading| words(heading)).collect();
-    let own: HashSet<u64> = words(text).into_iter().filter(|word| !common.contains(word)).collect();
-    let source: HashSet<u64> = words(material(prompt)).into_iter().collect();
+    let (own, source) = (gist(text), gist(material(prompt)));
+    let shared = own.words.iter().filter(|&&word| source.says(word)).count();
     // If an answer is longer than its source, most of its words are its own.
-    own.intersection(&source).count() < own.len().div_ceil(20).min(3)
-}
-
-/// Returns the hashes of the words of at least four letters and of pairs of CJK characters.
-fn words(text: &str) -> Vec<u64> {
-    let mut words = Vec::new();
-    Terms::default().each(text, |term| {
-        if term.kind == TermKind::Word && term.text.len() >= 4 {
-            words.push(fnv1a(&[term.text.as_bytes()]));
-        }
-    });
-    words
+    shared < own.words.len().div_ceil(20).min(3)
 }
 
 #[cfg(test)]

@@ -5,16 +5,19 @@ mod sheet;
 mod trace;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::source_index::is_audited;
-use crate::{AuditReport, RoundReport, SourceIndex};
+use crate::{AuditReport, SourceIndex};
 use ctx_facts::{RequiredFact, base_folder, citations};
+use ctx_text::{Span, SpanKind};
 
 pub use sheet::FoundFact;
 pub use trace::{FactStatus, TracedFact, trace_facts};
 
-pub(crate) use sheet::Sheet;
+use sheet::{LineCache, Sheet};
 
 /// An unsupported claim: an identifier or number in a summary that does not occur in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,55 +51,38 @@ pub struct Audit {
 /// grounds. A small count without a unit of measure ("3 files") may be the writer's own.
 #[must_use]
 pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Audit {
-    let relative = relative_facts(summary, facts);
-    let facts = &*relative;
-    let sheet = Sheet::of(summary);
-    let mut audit = Audit::default();
-    let mut coverage = Coverage::default();
-    for (index, fact) in facts.iter().enumerate() {
-        let found = sheet.find(fact);
-        let count = audit.report.kinds.entry(fact.kind).or_default();
-        count.facts += 1;
-        coverage.add(fact, found.is_some());
-        match found {
-            Some(found) => {
-                count.kept += 1;
-                count.paraphrased += u32::from(!found.is_exact);
-                audit.report.kept += 1;
-            }
-            None => {
-                count.lost += 1;
-                audit.missing.push(index);
-            }
-        }
+    let facts = relative_facts(summary, facts);
+    let auditor = Auditor::new(&facts, grounds);
+    let found = auditor.find(summary);
+    let ungrounded = auditor.unsupported(summary);
+    Audit {
+        report: AuditReport::of(&facts, &found, &found, &ungrounded),
+        missing: lost(&found),
+        ungrounded,
     }
-    audit.report.facts = facts.len() as u32;
-    audit.report.missing = audit.missing.len() as u32;
-    audit.report.coverage = coverage.share();
-    audit.ungrounded = invented_in(&sheet, facts, grounds);
-    audit.report.ungrounded = names(&audit.ungrounded);
-    audit
 }
 
 /// Returns the indices of the facts missing from a text: an [`audit`] without the search for
 /// unsupported claims, which for a whole request is meaningless and would dominate the cost.
 #[must_use]
 pub fn missing(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
-    missing_in(&Sheet::of(text), &relative_facts(text, facts))
+    lost(&find_facts(text, text, facts))
 }
 
 /// Finds the line of a text that states each fact, with paths as `summary` writes them.
 #[must_use]
 pub fn find_facts(text: &str, summary: &str, facts: &[RequiredFact]) -> Vec<Option<FoundFact>> {
-    let sheet = Sheet::of(text);
+    let lines = LineCache::default().lines(text);
+    let sheet = Sheet::of(text, &lines);
     relative_facts(summary, facts).iter().map(|fact| sheet.find(fact)).collect()
 }
 
 /// Finds the line of a text that states one of the passages, verbatim or in other words.
 #[must_use]
 pub fn find_passage(text: &str, passages: &[String]) -> Option<FoundFact> {
-    let lines = passage::Lines::of(text);
-    passages.iter().find_map(|passage| lines.find(passage))
+    let lines = LineCache::default().lines(text);
+    let sheet = Sheet::of(text, &lines);
+    passages.iter().find_map(|passage| sheet.passage(passage))
 }
 
 /// Returns the facts with paths as the summary writes them: relative to the folder that it names.
@@ -105,9 +91,6 @@ pub(crate) fn relative_facts<'f>(
     facts: &'f [RequiredFact],
 ) -> Cow<'f, [RequiredFact]> {
     let Some(folder) = base_folder(summary) else { return Cow::Borrowed(facts) };
-    if !facts.iter().any(|fact| fact.text.contains(folder)) {
-        return Cow::Borrowed(facts);
-    }
     let relative = facts.iter().map(|fact| {
         let text = fact.text.replace(folder, "");
         // The folder itself stays.
@@ -117,89 +100,90 @@ pub(crate) fn relative_facts<'f>(
     Cow::Owned(relative.collect())
 }
 
-/// Returns the indices of the facts missing from a summary.
-pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[RequiredFact]) -> Vec<usize> {
-    let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.find(fact).is_none());
-    lost.map(|(index, _)| index).collect()
+/// Returns the indices of the facts that were not found.
+pub(crate) fn lost(found: &[Option<FoundFact>]) -> Vec<usize> {
+    let all = found.iter().enumerate();
+    all.filter(|(_, found)| found.is_none()).map(|(index, _)| index).collect()
 }
 
-/// The weighted share of facts in a text.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Coverage {
-    kept: f64,
-    all: f64,
+/// Returns the weighted share of the facts that a text keeps, 0 to 1; 1 if nothing weighs anything.
+pub(crate) fn coverage<'f>(facts: impl Iterator<Item = (&'f RequiredFact, bool)>) -> f64 {
+    let (mut kept, mut all) = (0.0, 0.0);
+    for (fact, is_kept) in facts {
+        all += fact.importance();
+        kept += if is_kept { fact.importance() } else { 0.0 };
+    }
+    if all == 0.0 { 1.0 } else { kept / all }
 }
 
-impl Coverage {
-    pub(crate) fn add(&mut self, fact: &RequiredFact, is_kept: bool) {
-        let weight = fact.importance();
-        self.all += weight;
-        if is_kept {
-            self.kept += weight;
+/// Compares texts with the same facts and source. What it reads of one text it does not read again
+/// in the next.
+pub(crate) struct Auditor<'a> {
+    pub(crate) facts: &'a [RequiredFact],
+    grounds: &'a SourceIndex,
+    /// The texts of the facts. They come from the source, though perhaps with changes: white space
+    /// of a passage, arguments of a call.
+    quoted: SourceIndex,
+    lines: LineCache,
+    /// Whether the source contains a token.
+    held: RefCell<HashMap<(SpanKind, String, bool), bool>>,
+}
+
+impl<'a> Auditor<'a> {
+    pub(crate) fn new(facts: &'a [RequiredFact], grounds: &'a SourceIndex) -> Self {
+        Self {
+            facts,
+            grounds,
+            quoted: SourceIndex::quoting(facts),
+            lines: LineCache::default(),
+            held: RefCell::default(),
         }
     }
 
-    /// Returns the share, 0 to 1; 1 if nothing weighs anything.
-    pub(crate) fn share(self) -> f64 {
-        if self.all == 0.0 { 1.0 } else { self.kept / self.all }
+    /// Finds each fact in a text.
+    pub(crate) fn find(&self, text: &str) -> Vec<Option<FoundFact>> {
+        let lines = self.lines.lines(text);
+        let sheet = Sheet::of(text, &lines);
+        self.facts.iter().map(|fact| sheet.find(fact)).collect()
     }
-}
 
-/// Returns the audit of the facts of one round.
-pub(crate) fn round_report<'f>(
-    summary: &str,
-    facts: impl Iterator<Item = &'f RequiredFact>,
-) -> RoundReport {
-    let facts: Vec<RequiredFact> = facts.cloned().collect();
-    let sheet = Sheet::of(summary);
-    let (mut report, mut coverage) = (RoundReport::default(), Coverage::default());
-    for fact in relative_facts(summary, &facts).iter() {
-        let is_kept = sheet.find(fact).is_some();
-        report.facts += 1;
-        report.kept += u32::from(is_kept);
-        coverage.add(fact, is_kept);
+    /// Returns the unsupported claims of a summary, in order.
+    pub(crate) fn unsupported(&self, summary: &str) -> Vec<UnsupportedClaim> {
+        let lines = self.lines.lines(summary);
+        let tokens = sheet::tokens(summary, &lines).filter(is_audited).collect();
+        let claims = self.not_held(tokens).into_iter();
+        let mut out: Vec<UnsupportedClaim> = claims
+            .map(|token| UnsupportedClaim { text: token.text.to_owned(), range: token.range })
+            .collect();
+        for cited in citations(summary) {
+            if !cited.ids.iter().all(|id| self.grounds.has_entry(id)) {
+                let text = summary.get(cited.range.clone()).unwrap_or_default().to_owned();
+                out.push(UnsupportedClaim { text, range: cited.range });
+            }
+        }
+        out.sort_by_key(|one| (one.range.start, one.range.end));
+        out
     }
-    report.coverage = coverage.share();
-    report
+
+    /// Returns the tokens that neither a fact nor the source contains.
+    fn not_held<'t>(&self, tokens: Vec<Span<'t>>) -> Vec<Span<'t>> {
+        let key = |token: &Span<'_>| (token.kind, token.text.to_owned(), token.quoted);
+        let mut known = self.held.borrow_mut();
+        let mut fresh: Vec<Span<'_>> = tokens.clone();
+        fresh.retain(|token| !known.contains_key(&key(token)));
+        for source in [&self.quoted, self.grounds] {
+            let held = source.hold(&fresh);
+            known.extend(fresh.iter().map(key).zip(held.iter().copied()));
+            let mut held = held.into_iter();
+            fresh.retain(|_| !held.next().unwrap_or_default());
+        }
+        let is_held = |token: &Span<'_>| known.get(&key(token)).copied().unwrap_or_default();
+        tokens.into_iter().filter(|token| !is_held(token)).collect()
+    }
 }
 
 /// Returns the texts of unsupported claims without duplicates.
-pub(crate) fn names(invented: &[UnsupportedClaim]) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for one in invented {
-        if seen.insert(one.text.as_str()) {
-            out.push(one.text.clone());
-        }
-    }
-    out
-}
-
-/// Returns the unsupported claims of a summary, in order.
-fn invented_in(
-    sheet: &Sheet<'_>,
-    facts: &[RequiredFact],
-    grounds: &SourceIndex,
-) -> Vec<UnsupportedClaim> {
-    let summary = sheet.summary();
-    let tokens: Vec<_> = sheet.tokens().iter().filter(|token| is_audited(token)).cloned().collect();
-    let held = grounds.hold(&tokens);
-    let doubtful: Vec<_> =
-        tokens.into_iter().zip(held).filter(|(_, held)| !held).map(|(token, _)| token).collect();
-    // Required facts come from the source, though perhaps with changes: white space of a passage,
-    // arguments of a call.
-    let quoted =
-        if doubtful.is_empty() { Vec::new() } else { SourceIndex::quoting(facts).hold(&doubtful) };
-    let mut out: Vec<UnsupportedClaim> = Vec::new();
-    for (token, _) in doubtful.into_iter().zip(quoted).filter(|(_, quoted)| !quoted) {
-        out.push(UnsupportedClaim { text: token.text.to_owned(), range: token.range });
-    }
-    for cited in citations(summary) {
-        if !cited.ids.iter().all(|id| grounds.has_entry(id)) {
-            let text = summary.get(cited.range.clone()).unwrap_or_default().to_owned();
-            out.push(UnsupportedClaim { text, range: cited.range });
-        }
-    }
-    out.sort_by_key(|one| (one.range.start, one.range.end));
-    out
+pub(crate) fn names<'c>(invented: impl IntoIterator<Item = &'c UnsupportedClaim>) -> Vec<String> {
+    let names: indexmap::IndexSet<&String> = invented.into_iter().map(|one| &one.text).collect();
+    names.into_iter().cloned().collect()
 }

@@ -1,12 +1,11 @@
 //! Whether a passage is kept, verbatim or nearly.
 
-use ctx_core::text::Slice;
-use std::collections::HashMap;
+use std::cell::LazyCell;
 
-use super::sheet::FoundFact;
+use ctx_core::text::Slice;
 use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
 
-type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
+use super::sheet::{FoundFact, Sheet};
 
 /// The percentage of a passage's content words that one line must contain; of three or fewer, all.
 const ENOUGH: usize = 70;
@@ -15,43 +14,9 @@ const ALL_OF: usize = 3;
 /// The length of a passage's opening in characters; it extends to the end of the last word.
 const OPENING: usize = 24;
 
-/// The lines of a summary, indexed by content words.
-pub(crate) struct Lines {
-    /// The text with each run of white space, line breaks included, as one space.
-    collapsed: String,
-    /// The start of each line in `collapsed`.
-    starts: Vec<usize>,
-    gists: Vec<Gist>,
-    identifiers: Vec<Vec<NormalForm>>,
-    /// For each content word, the lines that contain it.
-    sayers: Map<u64, Vec<u32>>,
-}
-
-impl Lines {
-    /// Indexes the lines of a summary.
-    pub(crate) fn of(summary: &str) -> Self {
-        let mut lines = Self {
-            collapsed: String::with_capacity(summary.len()),
-            starts: Vec::new(),
-            gists: Vec::new(),
-            identifiers: Vec::new(),
-            sayers: Map::default(),
-        };
-        for (at, line) in summary.split('\n').enumerate() {
-            lines.starts.push(lines.collapsed.len());
-            collapse(line, &mut lines.collapsed);
-            let gist = gist(line);
-            for &word in &gist.words {
-                lines.sayers.entry(word).or_default().push(at as u32);
-            }
-            lines.gists.push(gist);
-            lines.identifiers.push(identifiers(line));
-        }
-        lines
-    }
-
+impl Sheet<'_> {
     /// Finds the line that keeps a passage.
-    pub(crate) fn find(&self, passage: &str) -> Option<FoundFact> {
+    pub(super) fn passage(&self, passage: &str) -> Option<FoundFact> {
         let exact = self.exactly(passage).map(|line| FoundFact { line, is_exact: true });
         exact.or_else(|| self.nearly(passage).map(|line| FoundFact { line, is_exact: false }))
     }
@@ -69,7 +34,7 @@ impl Lines {
             let after = self.collapsed.slice(at + wanted.len()..);
             begins_clause(before) && !continues(wanted, after)
         })?;
-        Some(self.starts.partition_point(|&start| start <= at).saturating_sub(1))
+        Some(self.collapsed_starts.partition_point(|&start| start <= at).saturating_sub(1))
     }
 
     fn nearly(&self, passage: &str) -> Option<usize> {
@@ -78,30 +43,25 @@ impl Lines {
         if total == 0 {
             return None;
         }
-        let mut counts: Map<u32, usize> = Map::default();
-        for word in &own.words {
-            for &line in self.sayers.get(word).into_iter().flatten() {
-                *counts.entry(line).or_default() += 1;
-            }
+        let mut counts = vec![0; self.lines.len()];
+        for &line in own.words.iter().filter_map(|word| self.sayers.get(word)).flatten() {
+            counts[line as usize] += 1;
         }
         let enough = |count: usize| {
             if total <= ALL_OF { count == total } else { count * 100 >= total * ENOUGH }
         };
-        let mut close: Vec<(u32, usize)> = counts.into_iter().filter(|&(_, n)| enough(n)).collect();
-        close.sort_unstable();
-        let wanted = std::cell::LazyCell::new(|| identifiers(passage));
-        let opening = std::cell::LazyCell::new(|| gist(opening(passage)).words);
-        close.into_iter().map(|(line, _)| line as usize).find(|&line| {
-            let (Some(gist), Some(there)) = (self.gists.get(line), self.identifiers.get(line))
-            else {
-                return false;
-            };
+        let wanted = LazyCell::new(|| identifiers(passage));
+        let opening = LazyCell::new(|| gist(opening(passage)).words);
+        let mut close = self.lines.iter().zip(counts).enumerate();
+        let found = close.find(|(_, (line, count))| {
             let says_head =
-                || opening.iter().filter(|&&word| gist.says(word)).count() * 2 > opening.len();
-            agrees(&own, gist)
-                && wanted.iter().all(|one| there.binary_search(one).is_ok())
+                || opening.iter().filter(|&&word| line.gist.says(word)).count() * 2 > opening.len();
+            enough(*count)
+                && agrees(&own, &line.gist)
+                && wanted.iter().all(|one| line.forms.binary_search(one).is_ok())
                 && (opening.is_empty() || says_head())
-        })
+        });
+        found.map(|(at, _)| at)
     }
 }
 
@@ -124,11 +84,7 @@ fn agrees(passage: &Gist, line: &Gist) -> bool {
 }
 
 fn identifiers(text: &str) -> Vec<NormalForm> {
-    let mut out: Vec<_> =
-        spans(text).iter().map(|token| normal_form(token.kind, token.text)).collect();
-    out.sort_unstable();
-    out.dedup();
-    out
+    spans(text).iter().map(|span| normal_form(span.kind, span.text)).collect()
 }
 
 /// Whether no word before can invert the meaning: the words open a line, a clause or a quotation.
@@ -144,7 +100,7 @@ fn continues(passage: &str, after: &str) -> bool {
 }
 
 /// Appends a line with each run of white space as one space, and a space at its end.
-fn collapse(line: &str, out: &mut String) {
+pub(super) fn collapse(line: &str, out: &mut String) {
     for word in line.split_whitespace() {
         out.push_str(word);
         out.push(' ');
@@ -153,7 +109,7 @@ fn collapse(line: &str, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::find_passage;
 
     #[test]
     fn a_passage_is_kept_by_its_words_and_lost_with_its_negation() {
@@ -205,7 +161,7 @@ mod tests {
             ),
             ("Please add dark mode to the settings page", "- dark mode was discussed", false),
         ] {
-            let found = Lines::of(&format!("## Goal\n{line}\n")).find(passage);
+            let found = find_passage(&format!("## Goal\n{line}\n"), &[passage.to_owned()]);
             assert_eq!(found.is_some(), kept, "{passage} / {line}");
             assert!(found.is_none_or(|found| found.line == 1), "{found:?}");
         }
@@ -213,7 +169,7 @@ mod tests {
 
     #[test]
     fn one_line_must_hold_it() {
-        let two = Lines::of("- Never touch\n- the file src/main.rs here");
-        assert_eq!(two.find("Do not touch the file src/main.rs"), None);
+        let two = "- Never touch\n- the file src/main.rs here";
+        assert_eq!(find_passage(two, &["Do not touch the file src/main.rs".to_owned()]), None);
     }
 }

@@ -47,8 +47,7 @@ pub fn trace_facts(
 ) -> Vec<TracedFact> {
     let facts = required_facts(covered);
     let found = find_facts(summary, summary, &facts);
-    let kept = kept.iter().map(|said| (&said.id, said.message.plain_text()));
-    let kept: Vec<_> = kept.collect();
+    let kept: Vec<_> = kept.iter().map(|said| (&said.id, said.message.plain_text())).collect();
     let line = |at| summary.lines().nth(at).unwrap_or_default().trim().to_owned();
     let traced = |(fact, found): (RequiredFact, Option<FoundFact>)| {
         let status = match found {

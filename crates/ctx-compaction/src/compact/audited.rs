@@ -8,12 +8,14 @@ use ctx_core::{
 };
 
 use crate::answer::sanitised;
-use crate::audit::round_report;
+use crate::audit::coverage;
+use crate::prompts::escaped;
 use crate::repair::reattribute;
 use crate::{
     AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
-    Rung, SummaryDraft, audit, repair,
+    RoundReport, Rung, SummaryDraft, audit, repair,
 };
+use ctx_extract::WORKING_STATE_TAGS;
 use ctx_facts::{FileLists, base_folder, with_relative_paths};
 
 use super::run::CompactionRun;
@@ -48,6 +50,8 @@ impl CompactionRun {
         let parts = [draft_text.trim_end(), self.file_lists.trim()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let text = sanitised(&parts.collect::<Vec<_>>().join("\n\n"));
+        let text = escaped(&text, &WORKING_STATE_TAGS);
+        let after = format!("{}{}", draft.notes, self.put_back(&text));
         let text = match &self.names {
             Some(_) => text,
             None => with_relative_paths(&text, self.base_folder()),
@@ -57,7 +61,7 @@ impl CompactionRun {
             _ => reattribute(&text, &self.messages, &self.said_before()),
         };
         let how = RepairOptions {
-            budget: self.plan.summary_budget - self.counter().text(&draft.notes),
+            budget: self.plan.summary_budget - self.counter().text(&after),
             counter: self.counter(),
             ungrounded: self.config.ungrounded,
         };
@@ -65,14 +69,18 @@ impl CompactionRun {
         if !draft.notes.is_empty() {
             sources = Cow::Owned(sources.into_owned().with_text(&draft.notes));
         }
-        let repaired = repair(&text, &self.facts.required, &sources, &how);
-        let (mut summary, mut audit) = self.exact(repaired);
-        self.add_rounds(&summary, &mut audit);
+        let repaired = self.exact(repair(&text, &self.facts.required, &sources, &how));
+        let (mut summary, mut audit) = (repaired.text, repaired.report);
+        audit.round = self.round(&repaired.missing);
+        audit.superseded = self.facts.superseded.len() as u32;
+        for old in &self.facts.superseded {
+            audit.kinds.entry(old.fact.kind).or_default().superseded += 1;
+        }
         audit.reattributed = reattributed;
         if !says_something(&summary) {
             return None;
         }
-        summary.push_str(&draft.notes);
+        summary.push_str(&after);
         self.weigh(AuditedSummary {
             summary,
             audit,
@@ -96,35 +104,38 @@ impl CompactionRun {
         base_folder(&self.history.previous.as_ref()?.text)
     }
 
-    /// Adds the audit of the messages that this compaction removes, and the statements that no longer
-    /// hold.
-    fn add_rounds(&self, summary: &str, audit: &mut AuditReport) {
+    /// Returns the audit of the messages that this compaction removes.
+    fn round(&self, missing: &[usize]) -> RoundReport {
         let own: HashSet<&EntryId> = self.messages.iter().map(|said| &said.id).collect();
-        let facts = self.facts.required.iter().filter(|fact| own.contains(&fact.entry));
-        audit.round = round_report(summary, facts);
-        audit.superseded = self.facts.superseded.len() as u32;
-        for old in &self.facts.superseded {
-            audit.kinds.entry(old.fact.kind).or_default().superseded += 1;
+        let missing: HashSet<usize> = missing.iter().copied().collect();
+        let facts = self.facts.required.iter().enumerate();
+        let facts = facts.filter(|(_, fact)| own.contains(&fact.entry));
+        let facts: Vec<_> = facts.map(|(at, fact)| (fact, !missing.contains(&at))).collect();
+        RoundReport {
+            facts: facts.len() as u32,
+            kept: facts.iter().filter(|(_, is_kept)| *is_kept).count() as u32,
+            coverage: coverage(facts.into_iter()),
         }
     }
 
     /// Returns the text to store, and the audit of exactly that text. History that repair quotes
     /// may be as hostile as a model's output.
-    fn exact(&self, repaired: Repaired) -> (String, AuditReport) {
-        let mut report = repaired.report;
+    fn exact(&self, mut repaired: Repaired) -> Repaired {
         let mut text = sanitised(repaired.text.trim_end());
+        let report = &mut repaired.report;
         if let Some(names) = &self.names {
             let mut names = names.clone();
             text = names.apply(&text);
             report.ungrounded = report.ungrounded.iter().map(|name| names.apply(name)).collect();
         }
         if text != repaired.text {
-            let exact = audit(&text, &self.facts.required, &self.sources).report;
-            report.kept = exact.kept.saturating_sub(report.repaired);
-            report.missing = exact.missing;
-            report.coverage = exact.coverage;
+            let exact = audit(&text, &self.facts.required, &self.sources);
+            report.kept = exact.report.kept.saturating_sub(report.repaired);
+            report.missing = exact.report.missing;
+            report.coverage = exact.report.coverage;
+            repaired.missing = exact.missing;
         }
-        (text, report)
+        Repaired { text, ..repaired }
     }
 
     /// Measures a text; `None` if it would not make the request smaller.

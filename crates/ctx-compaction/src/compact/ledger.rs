@@ -1,6 +1,7 @@
 //! The facts of everything that a summary stands for, over all rounds.
 
 use ctx_core::Entry;
+use ctx_extract::WorkingState;
 use ctx_facts::{CitedMessage, FactLedger};
 
 use crate::History;
@@ -10,6 +11,7 @@ use crate::fnv1a::fnv1a;
 #[derive(Default)]
 pub(super) struct SessionLedger {
     pub(super) facts: FactLedger,
+    pub(super) state: WorkingState,
     /// The hash of the ids of all entries that it has read. Branches and copies of a session share
     /// entries, but not the entries before them.
     read: u64,
@@ -55,7 +57,9 @@ impl SessionLedger {
     fn add(&mut self, entry: &Entry, pinned: bool) {
         self.read = after(self.read, entry);
         if let Ok(message) = entry.message() {
-            self.facts.read(&CitedMessage { id: entry.id().clone(), message, pinned });
+            let said = CitedMessage { id: entry.id().clone(), message, pinned };
+            self.facts.read(&said);
+            self.state.read(&said);
         }
     }
 }

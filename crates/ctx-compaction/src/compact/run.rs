@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{Counter, IdentifierPolicy, Tokens};
 
+use crate::answer::sanitised;
 use crate::chunk::{boundaries, is_oversized_for_summary};
 use crate::hard_prune::{Prunable, plan_prune};
 use crate::ladder::summary_unavailable;
@@ -11,7 +12,7 @@ use crate::{
     CallLog, CompactionPlan, Config, HardPrunePlan, History, HistoryItem, Rung, SourceIndex,
     SummaryDraft, SummaryJob, audit, ladder,
 };
-use ctx_extract::{ExtractInput, extract};
+use ctx_extract::{ExtractInput, WorkingState, extract, without_blocks};
 use ctx_facts::{CitedMessage, FileLists, LedgerFacts, ShortIds};
 
 use super::anonymize::Pseudonyms;
@@ -20,6 +21,9 @@ use super::{CompactOptions, ledger, previous_facts};
 
 /// The share of a summary that a model leaves free for repair.
 const REPAIR_SHARE: f64 = 0.15;
+
+/// The share of a summary for rules files, and for open tasks that it does not name.
+const STATE_SHARE: f64 = 0.1;
 
 /// The data that all rungs share.
 pub(super) struct CompactionRun {
@@ -39,6 +43,12 @@ pub(super) struct CompactionRun {
     pub(super) files: FileLists,
     /// The file lists at the end of the summary.
     pub(super) file_lists: String,
+    /// The rules files and the tasks before the cut.
+    session_state: WorkingState,
+    /// The same without what the kept messages show.
+    state: WorkingState,
+    /// The rules files at the end of the summary.
+    rules: String,
     pub(super) savings: Vec<Saving>,
     /// Names for identifiers, if the policy is to anonymise them.
     pub(super) names: Option<Pseudonyms>,
@@ -65,10 +75,17 @@ impl CompactionRun {
         if let Some(entry) = history.previous.as_mut().and_then(|p| p.entry.as_mut()) {
             *entry = short_ids.short(entry);
         }
+        if let Some(previous) = &mut history.previous {
+            // They are written anew: what a rules file says is no statement of the summary.
+            previous.text = without_blocks(&previous.text);
+        }
         let previous = history.previous.as_ref();
         let read = ledger::read(&history, plan.cut);
-        let kept = history.readable(plan.cut..history.items.len()).map(|(_, _, read)| read);
-        let mut facts = read.facts.facts_before(kept);
+        let kept = || history.readable(plan.cut..history.items.len()).map(|(_, _, read)| read);
+        let mut facts = read.facts.facts_before(kept());
+        let mut session_state = read.state.clone();
+        session_state.map_ids(|id| short_ids.short(id));
+        let mut state = session_state.beside(kept());
         ledger::keep(read, &history, plan.cut);
         let superseded = facts.superseded.iter_mut().map(|old| &mut old.fact);
         for fact in facts.required.iter_mut().chain(superseded) {
@@ -81,6 +98,7 @@ impl CompactionRun {
         let hides = options.policy(&config) == IdentifierPolicy::Anonymize;
         let mut names = hides.then(|| Pseudonyms::after(previous.map(|p| p.text.as_str())));
         if let Some(names) = &mut names {
+            state = WorkingState::default();
             facts.names.clear();
             facts.required.retain(|fact| fact.kind.is_passage());
             facts.required.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
@@ -98,6 +116,7 @@ impl CompactionRun {
             files.merge(FileLists::of(&messages));
         }
         let files = files.normalised();
+        let counter = history.ledger.counter();
         Self {
             turn_start: plan.turn_start.map(|_| before_turn),
             messages: messages.into(),
@@ -107,8 +126,11 @@ impl CompactionRun {
             emergency,
             facts,
             sources,
-            file_lists: file_lists(&files, plan.summary_budget, history.ledger.counter()),
+            file_lists: file_lists(&files, plan.summary_budget, counter),
             files,
+            rules: sanitised(&state.rules(plan.summary_budget.scale(STATE_SHARE), counter)),
+            session_state,
+            state,
             savings: Saving::all(&plan, &history),
             names,
             history,
@@ -150,46 +172,51 @@ impl CompactionRun {
     /// Runs the extractive summariser. The budget it leaves unused goes to repair; if facts did not
     /// fit, it runs again with a smaller budget.
     pub(super) fn extract(&self, log: &mut CallLog) -> Option<AuditedSummary> {
-        let most = self.plan.summary_budget;
-        let less = [0.8, 0.6].map(|share| most.scale(share));
-        let least = most.min(self.plan.covered_tokens.scale(0.5));
-        let mut best: Option<AuditedSummary> = None;
-        for budget in [most, less[0], less[1], least] {
+        let most = self.plan.summary_budget - self.counter().text(&self.rules);
+        let draft = |budget: Tokens| {
             let text = extract(&ExtractInput {
                 messages: &self.messages,
                 facts: &self.facts,
+                state: Some(&self.session_state),
                 previous: self.history.previous.as_ref(),
                 turn_start: self.turn_start,
                 focus: self.options.focus.as_deref(),
                 budget,
                 counter: self.counter(),
             });
-            let draft = SummaryDraft {
-                text,
-                notes: String::new(),
-                rung: Rung::Extractive,
-                model: String::new(),
-            };
-            if let Some(settled) = self.settle(draft) {
-                let is_better = |best: &AuditedSummary| settled.audit.missing < best.audit.missing;
-                if best.as_ref().is_none_or(is_better) {
-                    best = Some(settled);
-                }
+            let (notes, model) = (String::new(), String::new());
+            SummaryDraft { text, notes, rung: Rung::Extractive, model }
+        };
+        let mut best: Option<AuditedSummary> = None;
+        for share in [1.0, 0.8, 0.6] {
+            let Some(settled) = self.settle(draft(most.scale(share))) else { continue };
+            if best.as_ref().is_none_or(|best| settled.audit.missing < best.audit.missing) {
+                best = Some(settled);
             }
             if best.as_ref().is_some_and(|best| best.audit.missing == 0) {
                 break;
             }
         }
-        if best.is_none() {
+        let least = most.min(self.plan.covered_tokens.scale(0.5));
+        let settled = best.or_else(|| self.settle(draft(least)));
+        if settled.is_none() {
             log.notes.push("the extractive summary would not have made the request smaller".into());
         }
-        best
+        settled
     }
 
     /// Returns a model's budget: the summary without the file lists, with some left for repair.
     fn model_budget(&self) -> Tokens {
-        let words = self.plan.summary_budget - self.counter().text(&self.file_lists);
+        let lists = self.counter().text(&self.file_lists) + self.counter().text(&self.rules);
+        let words = self.plan.summary_budget - lists;
         words.scale(1.0 - REPAIR_SHARE)
+    }
+
+    /// Returns the rules files, and the open tasks that a summary does not name, to put after it.
+    pub(super) fn put_back(&self, summary: &str) -> String {
+        let room = self.plan.summary_budget.scale(STATE_SHARE);
+        let tasks = self.state.missing_tasks(summary, room, self.counter());
+        format!("{}{}", sanitised(&tasks), self.rules)
     }
 
     /// Keeps history up to its share of the window, with a notice in place of a summary.

@@ -97,6 +97,7 @@ pub async fn branch_summary(job: &SummaryJob, models: Option<&SummaryModels>) ->
         return draft.text;
     }
     let text = extract(&ExtractInput {
+        state: None,
         messages: &job.messages,
         facts: &FactLedger::of(&job.messages).facts(),
         previous: None,

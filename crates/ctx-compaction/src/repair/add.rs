@@ -1,6 +1,7 @@
 //! Adds missing facts to a summary.
 
 use ctx_core::{Counter, Tokens};
+use indexmap::{IndexMap, IndexSet};
 
 use super::RepairOptions;
 use super::outline::Outline;
@@ -20,57 +21,41 @@ fn cost(fact: &RequiredFact, counter: &Counter) -> Tokens {
 /// Adds as many of the facts as fit, in order. A fact that is too large for the remaining budget is
 /// skipped for smaller ones.
 pub(super) fn add(text: &str, missing: &[&RequiredFact], how: &RepairOptions<'_>) -> String {
-    if missing.is_empty() {
-        return text.to_owned();
-    }
     let costs: Vec<Tokens> = missing.iter().map(|fact| cost(fact, how.counter)).collect();
     // A fact without a letter or digit could never be found again.
-    let says = |fact: &&RequiredFact| fact.text.contains(char::is_alphanumeric);
-    let mut chosen = vec![false; missing.len()];
+    let says = |at: usize| missing[at].text.contains(char::is_alphanumeric);
+    let mut chosen: IndexSet<usize> = IndexSet::new();
     let mut best = text.to_owned();
     // Facts that share a line cost less than estimated, so the remaining budget is filled again.
     for _ in 0..12 {
         let mut room = how.budget - how.size(&best);
         let mut added: Vec<usize> = Vec::new();
         for (at, &cost) in costs.iter().enumerate() {
-            if !chosen[at] && cost <= room && says(&missing[at]) {
+            if !chosen.contains(&at) && cost <= room && says(at) {
                 room -= cost;
                 added.push(at);
             }
         }
-        let tried = fitting(text, missing, &mut chosen, added, how);
-        let Some(longer) = tried else { break };
-        best = longer;
+        while !added.is_empty() {
+            let facts: Vec<_> = chosen.iter().chain(&added).map(|&at| missing[at]).collect();
+            let longer = compose(text, &facts);
+            if how.fits(&longer) {
+                best = longer;
+                break;
+            }
+            // The costs do not include a new heading, if there is one.
+            added.truncate(added.len() - added.len().div_ceil(8));
+        }
+        if added.is_empty() {
+            break;
+        }
+        chosen.extend(added);
     }
     best
 }
 
-/// Adds as many of `added` as really fit, and returns the result.
-fn fitting(
-    text: &str,
-    missing: &[&RequiredFact],
-    chosen: &mut [bool],
-    mut added: Vec<usize>,
-    how: &RepairOptions<'_>,
-) -> Option<String> {
-    while !added.is_empty() {
-        added.iter().for_each(|&at| chosen[at] = true);
-        let picked =
-            missing.iter().zip(chosen.iter()).filter(|(_, on)| **on).map(|(fact, _)| *fact);
-        let longer = compose(text, &picked.collect::<Vec<_>>());
-        if how.fits(&longer) {
-            return Some(longer);
-        }
-        added.iter().for_each(|&at| chosen[at] = false);
-        // The costs do not include a new heading, if there is one.
-        let fewer = added.len() - added.len().div_ceil(8);
-        added.truncate(fewer);
-    }
-    None
-}
-
 /// Returns the text with these facts, each in its section.
-pub(super) fn compose(text: &str, facts: &[&RequiredFact]) -> String {
+fn compose(text: &str, facts: &[&RequiredFact]) -> String {
     let outline = Outline::of(text);
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut elsewhere = String::new();
@@ -110,17 +95,14 @@ pub(super) fn with_lines(outline: &Outline<'_>, mut inserts: Vec<(usize, String)
     let mut inserts = inserts.into_iter().peekable();
     for at in 0..=outline.lines.len() {
         while let Some((_, words)) = inserts.next_if(|(line, _)| *line == at) {
-            if words.starts_with(FALLBACK) {
-                open_section(&mut out);
-                out.push_str(&words);
-                if at < outline.lines.len() {
-                    out.push('\n');
-                }
-            } else {
-                if !out.is_empty() && !out.ends_with('\n') {
-                    out.push('\n');
-                }
-                out.push_str(&words);
+            let is_section = words.starts_with(FALLBACK);
+            let gap = if is_section { "\n\n" } else { "\n" };
+            while !out.is_empty() && !out.ends_with(gap) {
+                out.push('\n');
+            }
+            out.push_str(&words);
+            if is_section && at < outline.lines.len() {
+                out.push('\n');
             }
         }
         if let Some(line) = outline.lines.get(at) {
@@ -131,16 +113,6 @@ pub(super) fn with_lines(outline: &Outline<'_>, mut inserts: Vec<(usize, String)
         out.pop();
     }
     out
-}
-
-/// Adds a blank line, unless there is one or the text is empty.
-fn open_section(out: &mut String) {
-    if out.is_empty() {
-        return;
-    }
-    while !out.ends_with("\n\n") {
-        out.push('\n');
-    }
 }
 
 fn field(kind: FactKind) -> Field {
@@ -173,21 +145,6 @@ fn label(kind: FactKind) -> &'static str {
     }
 }
 
-/// Returns the passage in an added line: the words between its label and its citation.
-pub(super) fn added_passage(line: &str) -> Option<&str> {
-    let words = line.trim_end().strip_prefix("- ")?;
-    let (words, _) = words.rsplit_once(" [e:")?;
-    let mut labels = FactKind::ALL.into_iter().filter(|kind| kind.is_passage()).map(label);
-    Some(labels.find_map(|label| words.strip_prefix(label)).unwrap_or(words))
-}
-
-/// Whether a line is shared by facts of one kind.
-pub(super) fn is_packed(line: &str) -> bool {
-    let words = line.strip_prefix("- ").unwrap_or_default();
-    let mut kinds = FactKind::ALL.into_iter().filter(|kind| !kind.is_passage());
-    words.contains(" [e:") && kinds.any(|kind| words.starts_with(label(kind)))
-}
-
 /// Formats the lines of facts of one kind. Each passage has its own line; tokens share lines, and
 /// those of one entry share its citation.
 fn lines(kind: FactKind, facts: &[&RequiredFact], labelled: bool) -> String {
@@ -200,7 +157,7 @@ fn lines(kind: FactKind, facts: &[&RequiredFact], labelled: bool) -> String {
         return out;
     }
     // In the order of their entries' first mention, so that equal citations are adjacent.
-    let mut groups: indexmap::IndexMap<&str, Vec<&str>> = indexmap::IndexMap::new();
+    let mut groups: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for fact in facts {
         groups.entry(&*fact.entry).or_default().push(&fact.text);
     }

@@ -105,21 +105,15 @@ impl<'a> Outline<'a> {
 
     /// Returns the line before which a new section goes: the turn's context, a file list, the end.
     pub(super) fn end_of_sections(&self) -> usize {
-        let first = self.lines.iter().position(|line| {
-            line.in_files
-                || line.in_turn
-                || (line.part == Part::Mark && self.words(line).trim() == "---")
-        });
-        let Some(mut first) = first else { return self.lines.len() };
-        // A rule ends the sections only if the turn's context follows.
-        if self.lines.get(first).is_some_and(|line| !line.in_files && !line.in_turn) {
-            let turn = self.lines.iter().position(|line| line.in_turn || line.in_files);
-            let Some(turn) = turn else { return self.lines.len() };
-            let between = self.lines.slice(first + 1..turn);
-            if between.iter().any(|line| line.part != Part::Blank) {
-                first = turn;
-            }
-        }
-        first
+        let after = self.lines.iter().position(|line| line.in_turn || line.in_files);
+        let Some(after) = after else { return self.lines.len() };
+        // A rule before the turn's context belongs to it.
+        let before = self.lines.slice(..after);
+        let rule = before.iter().rposition(|line| line.part != Part::Blank);
+        let is_rule = |&at: &usize| {
+            let line = before.get(at);
+            line.is_some_and(|line| line.part == Part::Mark && self.words(line).trim() == "---")
+        };
+        rule.filter(is_rule).unwrap_or(after)
     }
 }

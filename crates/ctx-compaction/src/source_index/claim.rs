@@ -1,12 +1,9 @@
 //! What the source must contain for a token of the summary to be grounded.
 
-use ctx_core::text::Slice;
-use ctx_text::WordList;
 use std::ops::Range;
 
-use ctx_core::text::head_bytes;
-
-use ctx_text::{Span, SpanKind, day_len, is_cjk, number, split_line};
+use ctx_core::text::{Slice, head_bytes};
+use ctx_text::{Span, SpanKind, WordList, is_cjk, number, split_line};
 
 /// Words that precede an exit code.
 static EXIT_LEADS: WordList = WordList::new("exit_leads");
@@ -20,6 +17,8 @@ static BEFORE_NUMBER: WordList = WordList::new("references.words");
 pub(super) struct Place {
     pub(super) words: String,
     around: Around,
+    /// Whether they occur so.
+    pub(super) stands: bool,
 }
 
 /// The condition on the surroundings of the words.
@@ -37,45 +36,31 @@ enum Around {
     Hash,
 }
 
-/// A token, and the forms in which the source may contain it.
+/// The forms in which the source may contain a token: alternatives, each a group of places that must
+/// all occur.
 #[derive(Clone, Debug)]
-pub(super) struct Claim<'a> {
-    text: &'a str,
-    /// Alternatives; each is a group of places that must all occur.
-    ways: Vec<Vec<Place>>,
-}
+pub(super) struct Claim(Vec<Vec<Place>>);
 
-impl<'a> Claim<'a> {
-    pub(super) fn of_text(text: &'a str) -> Self {
-        Self { text, ways: vec![vec![alone(text)]] }
-    }
-
-    pub(super) fn of(token: &Span<'a>) -> Self {
+impl Claim {
+    pub(super) fn of(token: &Span<'_>) -> Self {
         let text = token.text;
-        let ways = match token.kind {
+        Self(match token.kind {
             SpanKind::Path => path(text),
             SpanKind::Url => url(text),
             SpanKind::Number => measure(text),
             SpanKind::ErrorCode => error(text),
             SpanKind::Id => id(text),
-            _ => name(text, token.quoted),
-        };
-        Self { text, ways }
+            SpanKind::CodeName => name(text, token.quoted),
+        })
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
-        self.ways.iter().flatten()
+    pub(super) fn places(&mut self) -> impl Iterator<Item = &mut Place> {
+        self.0.iter_mut().flatten()
     }
 
-    /// Whether the claim is grounded; `stands` says for each of its places whether it occurs.
-    pub(super) fn holds(&self, stands: &[bool]) -> bool {
-        let mut at = 0;
-        let grounded = self.ways.iter().any(|way| {
-            let own = stands.slice(at..at + way.len());
-            at += way.len();
-            !own.is_empty() && own.iter().all(|&stands| stands)
-        });
-        grounded || self.text.is_empty()
+    /// Whether all places of one alternative occur.
+    pub(super) fn holds(&self) -> bool {
+        self.0.iter().any(|way| !way.is_empty() && way.iter().all(|place| place.stands))
     }
 }
 
@@ -83,55 +68,42 @@ impl<'a> Claim<'a> {
 /// which may be the writer's own, and plain numbers without a unit need not, unless they are
 /// identifiers.
 pub(crate) fn is_audited(token: &Span<'_>) -> bool {
-    if token.text.contains('*') || token.text == "/dev/null" {
-        return false;
-    }
-    match token.kind {
-        SpanKind::Number if token.is_count => {
-            number(token.text).is_none_or(|n| !n.unit.is_empty() && n.value.len() >= 3)
-        }
-        _ => true,
-    }
+    let is_small = |text| number(text).is_some_and(|n| n.unit.is_empty() || n.value.len() < 3);
+    let is_count = token.kind == SpanKind::Number && token.is_count && is_small(token.text);
+    !is_count && !token.text.contains('*') && token.text != "/dev/null"
+}
+
+fn place(words: &str, around: Around) -> Place {
+    Place { words: words.to_owned(), around, stands: false }
 }
 
 fn alone(text: &str) -> Place {
-    Place { words: text.to_owned(), around: Around::Alone { exact_case: true } }
+    place(text, Around::Alone { exact_case: true })
 }
 
 fn loose(text: &str) -> Place {
-    Place { words: text.to_owned(), around: Around::Alone { exact_case: false } }
+    place(text, Around::Alone { exact_case: false })
 }
 
 /// A path occurs as it is, or as a folder and a path below it.
 fn path(text: &str) -> Vec<Vec<Place>> {
     let bare = split_line(text).0;
     let bare = bare.strip_prefix("./").unwrap_or(bare).trim_end_matches('/');
-    let mut ways = vec![vec![alone(bare)]];
-    let cuts = bare.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
-    for at in cuts.take(12) {
-        let (folder, rest) = (bare.get(..at), bare.get(at + 1..));
-        if let (Some(folder), Some(rest)) = (folder, rest)
-            && rest.contains(['/', '.'])
-        {
-            ways.push(vec![alone(folder), alone(rest)]);
-        }
-    }
-    ways
+    let cuts = bare.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0).take(12);
+    let parts = cuts.map(|at| (bare.slice(..at), bare.slice(at + 1..)));
+    let parts = parts.filter(|(_, rest)| rest.contains(['/', '.']));
+    let parts = parts.map(|(folder, rest)| vec![alone(folder), alone(rest)]);
+    std::iter::once(vec![alone(bare)]).chain(parts).collect()
 }
 
+/// A URL occurs as it is, or without its scheme.
 fn url(text: &str) -> Vec<Vec<Place>> {
     let bare = text.trim_end_matches('/');
-    let mut ways = vec![vec![alone(bare)]];
-    if let Some((_, rest)) = bare.split_once("://") {
-        ways.push(vec![alone(rest)]);
-    }
-    ways
+    let rest = bare.split_once("://").map(|(_, rest)| rest);
+    std::iter::once(bare).chain(rest).map(|url| vec![alone(url)]).collect()
 }
 
 fn measure(text: &str) -> Vec<Vec<Place>> {
-    if day_len(text) == Some(text.len()) {
-        return day(text);
-    }
     let mut ways = vec![vec![alone(text)]];
     let Some(number) = number(text) else { return ways };
     let start = text.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
@@ -140,8 +112,7 @@ fn measure(text: &str) -> Vec<Vec<Place>> {
         .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','))
         .map_or(written, |end| written.slice(..end));
     let written = written.trim_end_matches(['.', ',']);
-    let mut spellings = vec![written.to_owned(), written.replace(',', ""), grouped(&number.value)];
-    spellings.push(number.value.clone());
+    let mut spellings = vec![written.to_owned(), written.replace(',', ""), number.value.clone()];
     if let Some(thousands) = number.value.strip_suffix("000") {
         spellings.push(thousands.to_owned());
     }
@@ -150,37 +121,9 @@ fn measure(text: &str) -> Vec<Vec<Place>> {
     spellings.dedup();
     for words in spellings {
         let around = Around::Number { value: number.value.clone(), unit: number.unit };
-        ways.push(vec![Place { words, around }]);
+        ways.push(vec![place(&words, around)]);
     }
     ways
-}
-
-/// A date occurs as written, or its year does.
-fn day(text: &str) -> Vec<Vec<Place>> {
-    let mut ways = vec![vec![loose(text)], vec![loose(&text.replace(',', ""))]];
-    if let Some((rest, year)) = text.rsplit_once(' ')
-        && year.len() == 4
-    {
-        ways.push(vec![loose(rest.trim_end_matches(',')), alone(year)]);
-    }
-    ways
-}
-
-/// Formats `1500` as `1,500`.
-fn grouped(value: &str) -> String {
-    let (whole, fraction) = value.split_once('.').map_or((value, None), |(w, f)| (w, Some(f)));
-    let mut out = String::new();
-    for (at, c) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    if let Some(fraction) = fraction {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
 }
 
 fn last_digits(text: &str) -> &str {
@@ -200,7 +143,7 @@ fn error(text: &str) -> Vec<Vec<Place>> {
     } else {
         Around::Alone { exact_case: true }
     };
-    vec![vec![loose(text)], vec![Place { words: digits.to_owned(), around }]]
+    vec![vec![loose(text)], vec![place(digits, around)]]
 }
 
 fn id(text: &str) -> Vec<Vec<Place>> {
@@ -212,7 +155,7 @@ fn id(text: &str) -> Vec<Vec<Place>> {
     {
         let issue = REFERENCES.iter().any(|lead| lower.starts_with(lead));
         let around = if issue { Around::Issue } else { Around::Alone { exact_case: true } };
-        ways.push(vec![Place { words: digits.to_owned(), around }]);
+        ways.push(vec![place(digits, around)]);
     }
     if let Some((_, version)) = lower.rsplit_once([' ', '@']) {
         ways.push(vec![alone(version.trim_start_matches(['v', '^', '~']))]);
@@ -223,7 +166,7 @@ fn id(text: &str) -> Vec<Vec<Place>> {
         ways.push(vec![alone(&format!("v{version}"))]);
     }
     if text.len() >= 7 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        ways.push(vec![Place { words: text.to_owned(), around: Around::Hash }]);
+        ways.push(vec![place(text, Around::Hash)]);
     }
     ways
 }
@@ -234,15 +177,15 @@ const PUNCTUATION: &str = ".:\"'=(),{}<>[]|&;";
 /// A name occurs as it is; one with dots or colons, or a command, also word by word. In prose, case
 /// is ignored.
 fn name(text: &str, quoted: bool) -> Vec<Vec<Place>> {
-    let place = if quoted { alone } else { loose };
+    let as_written = if quoted { alone } else { loose };
     let bare = text.trim_end_matches("()");
-    let mut ways = vec![vec![place(bare)]];
+    let mut ways = vec![vec![as_written(bare)]];
     // Text in angle brackets is a placeholder: `run <name>`.
     let words = bare.split_whitespace().filter(|w| !(w.starts_with('<') && w.ends_with('>')));
     let parts: Vec<Place> = words
         .flat_map(|word| word.split(|c: char| PUNCTUATION.contains(c)))
         .filter(|part| part.chars().any(char::is_alphanumeric))
-        .map(place)
+        .map(as_written)
         .collect();
     if parts.len() > 1 || (bare.contains('<') && !parts.is_empty()) {
         ways.push(parts);
@@ -309,11 +252,6 @@ fn stands_as_number(before: &str, here: &str, value: &str, unit: &str) -> bool {
         .count();
     let written = here.slice(..digits).trim_end_matches(['.', ',']);
     let plain = written.replace(',', "");
-    let plain = if plain.contains('.') {
-        plain.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &plain
-    };
     // Magnitude and unit are parsed with the number if they follow it.
     let full = number(head_bytes(here, 64));
     let same_value = plain == value || full.as_ref().is_some_and(|n| n.value == value);

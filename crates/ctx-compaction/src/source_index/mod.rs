@@ -2,7 +2,6 @@
 
 mod claim;
 
-use ctx_core::text::Slice;
 use std::collections::HashSet;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -12,7 +11,7 @@ use indexmap::IndexMap;
 use ctx_facts::citations;
 use ctx_facts::strings;
 use ctx_facts::{CitedMessage, RequiredFact};
-use ctx_text::{Span, SpanKind, spans};
+use ctx_text::Span;
 
 pub(crate) use claim::is_audited;
 use claim::{Claim, Place};
@@ -54,22 +53,6 @@ impl SourceIndex {
         grounds
     }
 
-    /// Whether an identifier, a number or the citation of an entry occurs in the source, in this or
-    /// another spelling: `500 ms` is grounded by `500ms`, `src/a.rs` by `/home/me/src/a.rs:12`.
-    #[must_use]
-    pub fn holds(&self, identifier: &str) -> bool {
-        let identifier = identifier.trim();
-        if let Some(cited) = citations(identifier).first()
-            && cited.range == (0..identifier.len())
-        {
-            return cited.ids.iter().all(|id| self.entries.contains(*id));
-        }
-        let found = spans(identifier);
-        let whole = found.iter().find(|token| token.text == identifier);
-        let claim = whole.map_or_else(|| Claim::of_text(identifier), Claim::of);
-        self.grounded([&claim].into_iter()).first().copied().unwrap_or_default()
-    }
-
     /// Adds entries that may be cited, such as that of the previous summary.
     pub(crate) fn with_entries<'e>(mut self, ids: impl IntoIterator<Item = &'e EntryId>) -> Self {
         self.entries.extend(ids.into_iter().cloned());
@@ -89,18 +72,12 @@ impl SourceIndex {
         grounds
     }
 
-    /// Returns for each token whether it occurs in the source, in one pass over the source.
+    /// Returns for each token whether it occurs in the source, in this or another spelling: `500 ms`
+    /// occurs as `500ms`, `src/a.rs` as `/home/me/src/a.rs:12`.
     pub(crate) fn hold(&self, tokens: &[Span<'_>]) -> Vec<bool> {
-        let mut once: IndexMap<(SpanKind, &str, bool), Claim<'_>> = IndexMap::new();
-        for token in tokens {
-            once.entry((token.kind, token.text, token.quoted)).or_insert_with(|| Claim::of(token));
-        }
-        let held = self.grounded(once.values());
-        let held_of = |token: &Span<'_>| {
-            let place = once.get_index_of(&(token.kind, token.text, token.quoted));
-            place.and_then(|place| held.get(place)).copied().unwrap_or_default()
-        };
-        tokens.iter().map(held_of).collect()
+        let mut claims: Vec<Claim> = tokens.iter().map(Claim::of).collect();
+        self.find(claims.iter_mut().flat_map(Claim::places));
+        claims.iter().map(Claim::holds).collect()
     }
 
     /// Whether the entry with this id is part of the source.
@@ -108,49 +85,31 @@ impl SourceIndex {
         self.entries.contains(id)
     }
 
-    fn grounded<'c>(&self, claims: impl Iterator<Item = &'c Claim<'c>> + Clone) -> Vec<bool> {
-        let places: Vec<&Place> = claims.clone().flat_map(Claim::places).collect();
-        let stands = self.stand(&places);
-        let mut at = 0;
-        let holds = claims.map(|claim| {
-            let count = claim.places().count();
-            let own = stands.slice(at..at + count);
-            at += count;
-            claim.holds(own)
-        });
-        holds.collect()
-    }
-
-    fn stand(&self, places: &[&Place]) -> Vec<bool> {
-        let mut out = vec![false; places.len()];
+    /// Marks the places that occur, in one pass over the source.
+    fn find<'p>(&self, places: impl Iterator<Item = &'p mut Place>) {
         // Each pattern once, with the places that search for it.
-        let mut patterns: IndexMap<String, Vec<usize>> = IndexMap::new();
-        for (at, place) in places.iter().enumerate() {
-            // An empty pattern would match everywhere.
-            if !place.words.is_empty() {
-                patterns.entry(place.words.to_ascii_lowercase()).or_default().push(at);
-            }
+        let mut patterns: IndexMap<String, Vec<&mut Place>> = IndexMap::new();
+        // An empty pattern would match everywhere.
+        for place in places.filter(|place| !place.words.is_empty()) {
+            patterns.entry(place.words.to_ascii_lowercase()).or_default().push(place);
+        }
+        if patterns.is_empty() {
+            return;
         }
         // For a short text, building a faster automaton takes longer than the search.
         let kind = (self.text.len() < LONG).then_some(AhoCorasickKind::ContiguousNFA);
         let mut finder = AhoCorasick::builder();
         let finder = finder.ascii_case_insensitive(true).kind(kind).build(patterns.keys());
-        let Ok(finder) = finder else { return out };
+        let Ok(finder) = finder else { return };
         for hit in finder.find_overlapping_iter(&self.text) {
             let Some((_, seekers)) = patterns.get_index_mut(hit.pattern().as_usize()) else {
                 continue;
             };
-            seekers.retain(|&at| {
-                let range = hit.start()..hit.end();
-                let stands =
-                    places.get(at).is_some_and(|place| place.stands_at(&self.text, &range));
-                if let Some(out) = out.get_mut(at) {
-                    *out |= stands;
-                }
-                !stands
+            seekers.retain_mut(|place| {
+                place.stands = place.stands_at(&self.text, &(hit.start()..hit.end()));
+                !place.stands
             });
         }
-        out
     }
 
     fn block(&mut self, block: &Block) {
@@ -205,6 +164,7 @@ mod tests {
     use ctx_core::{Message, Role};
 
     use super::*;
+    use crate::audit;
 
     fn grounds(text: &str) -> SourceIndex {
         let message = Message::text(Role::User, text).into();
@@ -256,7 +216,8 @@ mod tests {
             ("[e:e2]", false),
             ("[e:e1, e:e2]", false),
         ] {
-            assert_eq!(grounds.holds(text), held, "{text}");
+            let is_held = audit(text, &[], &grounds).ungrounded.is_empty();
+            assert_eq!(is_held, held, "{text}");
         }
     }
 }

@@ -113,7 +113,8 @@ fn thinking_is_no_source_but_may_be_cited() {
     let message = Message::new(Role::Assistant, blocks).into();
     let history = [CitedMessage { id: "1".into(), message, pinned: false }];
     assert_eq!(required_facts(&history), []);
-    assert!(SourceIndex::of(&history, None, &[]).holds("src/secret.rs"));
+    let grounds = SourceIndex::of(&history, None, &[]);
+    assert!(audit("src/secret.rs", &[], &grounds).ungrounded.is_empty());
 }
 
 #[test]

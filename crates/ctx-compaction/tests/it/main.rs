@@ -17,6 +17,7 @@ mod pieces;
 mod plan;
 mod random;
 mod repairs;
+mod sessions;
 mod wedges;
 
 /// The compaction of a profile.

@@ -128,6 +128,8 @@ impl ArmTotals {
         self.name_invented(&other.row.invented);
         self.row.wedges += other.row.wedges;
         self.row.cuts += other.row.cuts;
+        self.row.needed_next += other.row.needed_next;
+        self.row.block_tokens += other.row.block_tokens;
         self.row.failed = self.row.failed.take().or_else(|| other.row.failed.clone());
     }
 

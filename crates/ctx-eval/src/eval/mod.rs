@@ -24,13 +24,15 @@ use ctx_session::Transcript;
 
 pub use presets::{ALL as PRESETS, Preset};
 pub use report::{
-    EqualSize, EvalReport, EvalRow, RecordedSummary, RowKind, SessionEval, SingleCompactionRow,
-    SummaryFigures, SummarySums,
+    EqualSize, EvalReport, EvalRow, KeptNext, RecordedSummary, RowKind, SessionEval,
+    SingleCompactionRow, SummaryFigures, SummarySums,
 };
 
 use crate::calibration::{seen, walk};
 use crate::{Baseline, SessionReport};
 use arm_totals::ArmTotals;
+use bench::ReplayLabels;
+pub use share::Share;
 
 /// The default share that a session is compacted to once.
 pub const COMPACT_TO: f64 = 0.3;
@@ -119,12 +121,13 @@ pub async fn evaluate(
     mut progress: impl FnMut(usize),
 ) -> Result<SessionEval> {
     let line = transcript.main_line()?;
+    let labels = ReplayLabels::of(&line, setup)?;
     let points = recorded::points(transcript, line.len())?;
     let mut errors: Vec<(Counter, Vec<f64>)> = Vec::new();
     let mut sums = Vec::with_capacity(candidates.len() + 2);
     let mut once_rows = Vec::new();
     for (done, candidate) in candidates.iter().enumerate() {
-        let mut ran = run::run(&line, candidate, setup).await;
+        let mut ran = run::run(&line, candidate, setup, &labels).await;
         let own = match candidate {
             EvalArm::Engine(contender) => *contender.ledger.counter(),
             EvalArm::FullHistory | EvalArm::Preset(_) => setup.counter,

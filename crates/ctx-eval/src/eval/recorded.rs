@@ -228,6 +228,7 @@ fn our_summary(
     let facts = FactLedger::of(removed).facts();
     let before = previous.map(|text| previous_summary(text, counter));
     let job = ExtractInput {
+        state: None,
         messages: removed,
         facts: &facts,
         previous: before.as_ref(),

@@ -1,9 +1,11 @@
 //! The report of an evaluation. The field names are part of the command line's contract.
 
+use std::ops::AddAssign;
+
 use ctx_core::{EntryId, Tokens};
 use serde::Serialize;
 
-use super::Preset;
+use super::{Preset, Share};
 use crate::{SessionCalibration, SessionReport};
 
 /// The kind of a row.
@@ -59,9 +61,34 @@ pub struct EvalRow {
     pub wedges: usize,
     /// How often history was cut.
     pub cuts: usize,
+    /// What requests keep of what the agent needs next.
+    pub needed_next: KeptNext,
+    /// Tokens of the blocks that long-term memory inserted, each counted once.
+    pub block_tokens: u64,
     /// Why the candidate did not finish, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+/// What the requests of a replay keep of what the agent needs next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptNext {
+    /// Handles that the agent could know only from before the request.
+    pub strict: Share,
+    /// All handles needed next.
+    pub loose: Share,
+    /// Calls that repeat an earlier one with the same result, and how many of these results a
+    /// recalled block of the request had.
+    pub repeated: Share,
+}
+
+impl AddAssign for KeptNext {
+    fn add_assign(&mut self, other: Self) {
+        self.strict += other.strict;
+        self.loose += other.loose;
+        self.repeated += other.repeated;
+    }
 }
 
 /// A session compacted once, to a share of its tokens.

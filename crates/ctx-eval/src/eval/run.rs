@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, Compacted, ContextView, Entry, Result, Role, SequentialIds, Timestamp,
+    Action, AssembleRequest, Compacted, ContextView, Entry, Result, Role, SequentialIds, Timestamp,
     TokenLedger, Tokens, TurnContext,
 };
 use ctx_layers::compaction::{Details, Receipt};
+use ctx_memory::Recall;
 use ctx_session::BranchMessage;
 
 use super::arm_totals::ArmTotals;
+use super::bench::ReplayLabels;
 use super::losses::{Losses, cited_messages_in, ungrounded};
 use super::presets::{PresetContext, act};
 use super::{EngineArm, EvalArm, EvalSetup};
@@ -20,8 +22,9 @@ pub(super) async fn run(
     line: &[BranchMessage],
     candidate: &EvalArm,
     setup: &EvalSetup,
+    labels: &ReplayLabels,
 ) -> ArmTotals {
-    let mut run = EvalRun::new(candidate, setup);
+    let mut run = EvalRun::new(candidate, setup, labels);
     for (done, item) in line.iter().enumerate() {
         if let Err(error) = run.step(item).await {
             run.sums.row.failed = Some(error.to_string());
@@ -63,6 +66,7 @@ pub(super) fn own_ledger(contender: &EngineArm, setup: &EvalSetup, window: Token
 struct EvalRun<'a> {
     candidate: &'a EvalArm,
     setup: &'a EvalSetup,
+    labels: &'a ReplayLabels,
     view: Option<ContextView>,
     history: Vec<Arc<Entry>>,
     user_spoke: bool,
@@ -74,7 +78,7 @@ struct EvalRun<'a> {
 }
 
 impl<'a> EvalRun<'a> {
-    fn new(candidate: &'a EvalArm, setup: &'a EvalSetup) -> Self {
+    fn new(candidate: &'a EvalArm, setup: &'a EvalSetup, labels: &'a ReplayLabels) -> Self {
         let ledger = match candidate {
             EvalArm::Engine(contender) => own_ledger(contender, setup, setup.window),
             // Under another agent's policy, ctx does not trim the request to fit.
@@ -83,6 +87,7 @@ impl<'a> EvalRun<'a> {
         Self {
             candidate,
             setup,
+            labels,
             view: Some(ContextView::new(setup.baseline.corrected(ledger))),
             history: Vec::new(),
             user_spoke: false,
@@ -168,6 +173,10 @@ impl<'a> EvalRun<'a> {
         }
         let finished = view.finish()?;
         let cut = self.losses.note(&finished.edits);
+        self.labels.judge(answer.id(), &view, &mut self.sums.row.needed_next)?;
+        let blocks = finished.edits.iter().filter(|edit| edit.layer == Recall::ID);
+        let blocks = blocks.filter(|edit| edit.action == Action::Insert);
+        self.sums.row.block_tokens += blocks.map(|edit| edit.after.get()).sum::<u64>();
         for summary in summaries {
             self.audit(&view, summary);
         }

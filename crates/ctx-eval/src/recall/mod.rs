@@ -22,3 +22,4 @@ pub use conversation::{Conversation, DatasetFormat, Question, Recorded, load};
 pub use report::{AtCuts, CategoryReport, RecallReport};
 pub use run::{RecallSetup, measure};
 pub use session::session;
+pub(crate) use session::subjects;

@@ -98,10 +98,11 @@ impl Sums {
         self.questions += 1;
         self.repeated += usize::from(worth.repeated.is_some());
         let sum = &mut self.worth;
-        let sums = [&mut sum.recall].into_iter().chain(&mut sum.peers);
-        for (sums, one) in sums.zip([worth.recall].into_iter().chain(worth.peers)) {
+        let add = |sums: &mut [f64; CUTS.len()], one: [f64; CUTS.len()]| {
             sums.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
-        }
+        };
+        add(&mut sum.recall, worth.recall);
+        sum.peers.iter_mut().zip(worth.peers).for_each(|(sums, one)| add(sums, one));
         sum.reciprocal += worth.reciprocal;
         sum.ndcg10 += worth.ndcg10;
         sum.coverage += worth.coverage;

@@ -186,7 +186,7 @@ impl Reader {
 }
 
 /// Returns the command that a call runs, or the files that it reads.
-fn subjects(call: &ToolCall) -> Vec<String> {
+pub(crate) fn subjects(call: &ToolCall) -> Vec<String> {
     if let Some(command) = command_line(call) {
         return vec![command];
     }

@@ -10,6 +10,7 @@ mod render;
 
 pub use headings::{Place, TurnPlace, place as heading_place};
 pub use line::SummaryLine;
+pub use parse::without_blocks;
 pub use render::TURN_CONTEXT_HEADING;
 
 /// A part of a [`StructuredSummary`].

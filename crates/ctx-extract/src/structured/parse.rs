@@ -27,17 +27,15 @@ struct Reader {
     checked: Option<bool>,
     /// Whether the current line is inside a code fence.
     fenced: bool,
-    /// The closing tag of a file list, which is not parsed here.
-    files: Option<&'static str>,
+    /// The closing tag of a block, which is not parsed here.
+    block: Option<&'static str>,
 }
 
 impl Reader {
     fn line(&mut self, line: &str) {
         let bare = line.trim();
-        if let Some(close) = self.files {
-            if bare == close {
-                self.files = None;
-            }
+        if let Some(close) = self.block {
+            self.block = self.block.filter(|_| bare != close);
             return;
         }
         if bare.starts_with("```") {
@@ -51,11 +49,13 @@ impl Reader {
             let said = bare.strip_prefix("> ").or_else(|| bare.strip_prefix('>')).unwrap_or(bare);
             return self.request(said);
         }
-        match bare {
-            "<read-files>" => return self.skip_until("</read-files>"),
-            "<modified-files>" => return self.skip_until("</modified-files>"),
-            "" | "---" | "<summary>" | "</summary>" => return self.end_item(),
-            _ => {}
+        if let Some(close) = block_end(bare) {
+            self.end_item();
+            self.block = Some(close);
+            return;
+        }
+        if matches!(bare, "" | "---" | "<summary>" | "</summary>") {
+            return self.end_item();
         }
         if self.heading(line, bare) {
             return;
@@ -68,11 +68,6 @@ impl Reader {
         let (words, checked) = without_marker(bare);
         self.checked = checked;
         self.item.push_str(words);
-    }
-
-    fn skip_until(&mut self, close: &'static str) {
-        self.end_item();
-        self.files = Some(close);
     }
 
     fn go_on(&mut self, line: &str) {
@@ -176,6 +171,35 @@ impl Reader {
     fn request(&mut self, line: &str) {
         self.turn().original_request.push(line.trim_end().to_owned());
     }
+}
+
+/// Returns the closing tag of the block that a line opens: a list of files, a rules file, open tasks.
+fn block_end(line: &str) -> Option<&'static str> {
+    Some(match line {
+        "<read-files>" => "</read-files>",
+        "<modified-files>" => "</modified-files>",
+        "<open-tasks>" => "</open-tasks>",
+        _ if line.starts_with("<rules-file path=\"") => "</rules-file>",
+        _ => return None,
+    })
+}
+
+/// Removes these blocks from a summary: they are carried over as data. A list of files that is never
+/// closed ends at a heading.
+#[must_use]
+pub fn without_blocks(summary: &str) -> String {
+    let mut block = None;
+    let lines = summary.lines().filter(|line| {
+        let bare = line.trim();
+        if let Some(close) = block {
+            let broken = line.starts_with('#') && close != "</rules-file>";
+            block = block.filter(|_| bare != close && !broken);
+            return broken;
+        }
+        block = block_end(bare);
+        block.is_none()
+    });
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 /// Whether an item only says that there is nothing.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::parts::Part;
 use super::values::{PREFERENCES, Value, ValueKind};
 use super::{Statement, UNIQUE};
 
@@ -19,19 +20,16 @@ static WEIGHTS: LazyLock<Vec<f32>> = LazyLock::new(|| {
 pub struct Comparison<'a> {
     new: &'a Statement,
     old: &'a Statement,
-    /// The words of the subject that both have.
-    words: usize,
-    /// The values that both give.
-    named: usize,
-    /// The slots that both fill; without a common subject, only those that a project has once.
+    /// Whether they have something in common: a word of the subject, a value.
+    is_related: bool,
+    /// The slots that both fill; if they are not related, only those that a project has once.
     slots: u32,
-    /// Whether they give different numbers, different values of the same kind, different choices.
-    number: bool,
+    /// Whether they give different values of the same kind, different choices.
     value: bool,
     choice: bool,
     /// Whether they differ in more than one kind of value, or more than one value.
     kinds: bool,
-    /// Whether the later one says of a value of the earlier one that it no longer holds.
+    /// Whether the later one says of a part of the earlier one that it no longer holds.
     past: bool,
 }
 
@@ -39,93 +37,108 @@ impl<'a> Comparison<'a> {
     /// Compares a later statement with an earlier one.
     #[must_use]
     pub fn of(new: &'a Statement, old: &'a Statement) -> Self {
-        let words = new.subject.iter().filter(|&word| old.says(*word)).count();
-        let named = new.held().filter(|v| old.gives(v)).count();
         let differs = |of: fn(ValueKind) -> bool| {
             let mut kinds = new.held().map(|v| v.kind).filter(|kind| of(*kind));
-            kinds.any(|kind| new.differs(old, |k| k == kind))
+            kinds.any(|kind| new.differs(old, kind))
         };
-        let is_number =
-            |kind| matches!(kind, ValueKind::Number(_) | ValueKind::Date | ValueKind::Time);
         let different = [
-            new.differs(old, is_number),
+            new.differs_in_number(old),
             differs(|kind| kind == ValueKind::Location),
             differs(|kind| kind == ValueKind::Id),
-            differs(|kind| kind == ValueKind::Name),
+            differs(|kind| matches!(kind, ValueKind::Name | ValueKind::Led)),
         ];
         let different = different.iter().filter(|is| **is).count();
         let choice = differs(|kind| matches!(kind, ValueKind::Choice(_) | ValueKind::Rival(_)));
-        let is_related = words + named > 0 || new.subject.is_empty() || old.subject.is_empty();
+        let is_related = new.subject.iter().any(|word| old.subject.binary_search(word).is_ok())
+            || new.held().any(|value| old.gives(value))
+            || new.subject.is_empty()
+            || old.subject.is_empty();
         Self {
             new,
             old,
-            words,
-            named,
+            is_related,
             slots: new.slots & old.slots & if is_related { u32::MAX } else { UNIQUE },
-            number: differs(is_number),
             value: different > 0 || choice,
             choice,
             kinds: different > 1 || new.others(old) > 1 && old.others(new) > 1,
-            past: new.values.iter().any(|v| v.is_past && old.gives(v)),
+            past: new.parts.iter().any(|part| part.is_past && old.has_part(part.word)),
         }
     }
 
     /// Returns the features.
     #[must_use]
-    pub fn features(&self) -> [Feature; 25] {
+    pub fn features(&self) -> [Feature; 28] {
         let (new, old) = (self.new, self.old);
-        let shared = self.words + self.named;
-        let least = new.subject.len().min(old.subject.len()) + self.named;
-        let all = new.subject.len() + old.subject.len() + self.named - self.words;
-        let coverage = shared as f32 / least.max(1) as f32;
+        let known = old.parts.iter().filter(|part| new.has_part(part.word)).count();
+        let of_old = known as f32 / old.parts.len().max(1) as f32;
         let news = new.is_news || new.corrects;
-        let (slot, word) = (self.slots != 0, self.is_one_word());
-        let same = self.value && !self.kinds && new.subject == old.subject
-            || word && (slot || self.named > 0);
-        let exclusive = new.is_exclusive && old.is_exclusive;
+        let in_slot = self.slots != 0;
+        // Things that differ in a number and in their state are two things: "node 1", "node 2".
+        let contrasts = self.differ(Part::contrasts_with)
+            || self.new.status != self.old.status && self.changes_status() && self.value;
+        let at_end = self.differ_at_end();
+        let qualifies = self.differ(|a, b| a.is_qualifier && b.is_qualifier);
+        let topic = old.parts.first().is_some_and(|part| new.has_part(part.word));
         let is = |is: bool| f32::from(u8::from(is));
         [
             ("bias", 1.0),
-            ("corrects", is(new.corrects)),
-            ("coverage", coverage),
-            ("shared", shared.min(4) as f32 / 4.0),
-            ("alike", shared as f32 / all.max(1) as f32),
-            ("number", is(self.number)),
-            ("kind", is(self.value && !self.number)),
+            ("known", known.min(4) as f32 / 4.0),
+            ("of_old", of_old),
+            ("topic", is(topic)),
+            ("unit", is(self.differ_in_unit())),
             ("choice", is(self.choice)),
-            ("slot", is(slot)),
-            ("contrast", is(self.contrasts())),
-            ("past", is(self.past)),
-            ("status", is(self.changes_status()) * coverage),
-            ("same", is(self.repeats())),
-            ("kinds", is(self.kinds)),
-            ("news_value", is(news && self.value)),
-            ("news_coverage", is(news) * coverage),
-            ("value_coverage", is(self.value) * coverage),
-            ("hypothetical", is(new.is_hypothetical)),
-            ("beside", is(self.names_both())),
-            ("word", is(word)),
-            ("clauses", is(new.has_clauses)),
-            ("clauses_value", is(new.has_clauses && self.value)),
-            ("is", is(same && (new.is_copular && old.is_copular || exclusive))),
             ("preference", is(self.prefers_other())),
-            ("unique", is(self.slots & UNIQUE != 0 && news && self.value)),
+            ("kinds", is(self.kinds)),
+            ("beside", is(self.names_both())),
+            ("repeats", is(self.repeats() && !at_end)),
+            ("slot", is(in_slot)),
+            ("status", is(self.changes_status() && !contrasts) * of_old),
+            ("flips", is(self.flips() && !contrasts) * of_old),
+            ("past", is(self.past)),
+            ("corrects", is(new.corrects)),
+            ("news", is(news)),
+            ("news_value", is(news && self.value)),
+            ("news_of_old", is(news) * of_old),
+            ("news_names", is(news && new.held().any(|value| old.gives(value)))),
+            ("news_subject", is(news && self.value && new.has_subject_of(old))),
+            ("contrasts", is(contrasts)),
+            ("qualifies", is(qualifies)),
+            ("end", is(at_end)),
+            ("one_value", is(self.value && old.runs(new) == 1 && new.runs(old) == 1)),
+            ("adds", is(new.adds)),
+            ("task_news", is(new.is_task && news)),
+            ("tasks", is(new.is_task && old.is_task)),
+            ("clauses_value", is(new.has_clauses && self.value)),
         ]
     }
 
     /// Whether the later statement replaces the earlier one.
     #[must_use]
     pub fn replaces(&self) -> bool {
-        if self.denies() {
-            return true;
-        }
-        let is_related = self.words + self.named > 0 || self.slots != 0 || self.choice || self.past;
-        let supposes = self.new.asks || self.new.is_hypothetical && !self.new.corrects;
         let score = || -> f32 {
             let features = self.features();
             features.iter().zip(WEIGHTS.iter()).map(|((_, is), weight)| is * weight).sum()
         };
-        is_related && !supposes && self.new.gist != self.old.gist && score() > 0.0
+        self.certain().unwrap_or_else(|| score() > 0.0)
+    }
+
+    /// Whether the later statement surely replaces the earlier one, or surely does not; `None` if the
+    /// weights decide.
+    #[must_use]
+    pub fn certain(&self) -> Option<bool> {
+        let is_related = self.is_related || self.slots != 0 || self.choice || self.past;
+        if self.denies() || self.assigns() || self.is_unique() {
+            Some(true)
+        } else if !is_related || self.new.supposes() || !self.conflicts() {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Whether both give the same key a value: `LOG_LEVEL=info`.
+    fn assigns(&self) -> bool {
+        self.new.key.is_some() && self.new.key == self.old.key && self.new.gist != self.old.gist
     }
 
     /// Whether one says exactly what the other denies.
@@ -134,34 +147,68 @@ impl<'a> Comparison<'a> {
         new.words == old.words && new.negated != old.negated && !self.new.is_hypothetical
     }
 
-    /// "The staging port", "the production port": another word specifies the same one.
-    fn contrasts(&self) -> bool {
-        let (new, old) = (self.new, self.old);
-        new.specified.iter().any(|(word, by)| {
-            let others = || old.specified.iter().filter(|(other, _)| other == word);
-            others().next().is_some()
-                && others().all(|(_, was)| was != by && !new.says(*was) && !old.says(*by))
-        })
+    /// Whether both fill a slot that a project has once, and the later one says that it is new.
+    fn is_unique(&self) -> bool {
+        let new = self.new;
+        self.slots & UNIQUE != 0 && !new.supposes() && (self.value && new.is_news || new.corrects)
     }
 
-    fn changes_status(&self) -> bool {
-        let (new, old) = (self.new.status, self.old.status);
-        new.is_some() && old.is_some() && new != old
+    /// Whether both cannot hold: each says something that the other one does not say, they give
+    /// different values, or one takes something of the other back.
+    fn conflicts(&self) -> bool {
+        let lacks = |a: &Statement, b: &Statement| a.only_here(b).next().is_some();
+        self.value
+            || self.past
+            || self.new.corrects
+            || self.changes_status()
+            || self.flips()
+            || self.names_both()
+            || lacks(self.new, self.old) && lacks(self.old, self.new)
+    }
+
+    /// Whether a part that only one of them has and a part that only the other has are related so.
+    fn differ(&self, are: fn(&Part, &Part) -> bool) -> bool {
+        let mut missing = self.old.only_here(self.new);
+        missing.any(|old| self.new.only_here(self.old).any(|new| are(old, new)))
+    }
+
+    /// Whether what the earlier statement says of its subject is all that differs.
+    fn differ_at_end(&self) -> bool {
+        let (new, old) = (self.new, self.old);
+        let is_other = |part: &Part| !part.is_past && !new.has_part(part.word);
+        (new.is_copular && old.is_copular || new.is_exclusive && old.is_exclusive)
+            && new.runs(old) > 0
+            && old.runs(new) == 1
+            && old.parts.last().is_some_and(is_other)
+    }
+
+    /// Whether they give different values of the same unit.
+    fn differ_in_unit(&self) -> bool {
+        let has_unit = |value: &Value| value.kind.unit().is_some_and(|unit| !unit.is_empty());
+        self.new.differs_in_number(self.old)
+            && self.new.held().any(|new| {
+                has_unit(new) && self.old.held().any(|old| old.kind.unit() == new.kind.unit())
+            })
     }
 
     /// Whether the later statement gives the values of the earlier one again, and no other.
     fn repeats(&self) -> bool {
-        let values = self.old.values.len();
-        !self.value && !self.past && values > 0 && self.named == values
+        let values = &self.old.values;
+        !self.value && !self.past && !values.is_empty() && values.iter().all(|v| self.new.gives(v))
     }
 
-    /// "The branch is main", "Tests now run with vitest": one word is another.
-    fn is_one_word(&self) -> bool {
-        !self.value
-            && self.words + self.named > 0
-            && self.words + 1 == self.new.subject.len()
-            && self.words + 1 == self.old.subject.len()
-            && self.new.others(self.old) + self.old.others(self.new) == 0
+    /// Whether one denies what the other one affirms, or allows what it forbids.
+    fn flips(&self) -> bool {
+        let (new, old) = (&self.new.gist, &self.old.gist);
+        new.words.iter().any(|&w| old.says(w) && new.negates(w) != old.negates(w))
+            || self.new.permits && new.negated.is_empty() && !old.negated.is_empty()
+    }
+
+    /// Whether they differ in what is done: "in progress" and "done", "2 of 6" and "4 of 6".
+    fn changes_status(&self) -> bool {
+        let (new, old) = (self.new.status, self.old.status);
+        new.is_some() && old.is_some() && new != old
+            || self.new.differs(self.old, ValueKind::Number("of"))
     }
 
     /// Whether the later statement gives a value of the earlier one, and another one of its kind.
@@ -174,7 +221,7 @@ impl<'a> Comparison<'a> {
 
     /// Whether both state the same preference, such as the language of answers, differently.
     fn prefers_other(&self) -> bool {
-        (0..PREFERENCES).any(|list| self.new.differs(self.old, |k| k == ValueKind::Choice(list)))
+        (0..PREFERENCES).any(|list| self.new.differs(self.old, ValueKind::Choice(list)))
     }
 }
 
@@ -211,8 +258,8 @@ impl Statement {
         self.values.iter().filter(|value| !value.is_past)
     }
 
-    fn says(&self, word: u64) -> bool {
-        self.subject.binary_search(&word).is_ok()
+    fn has_subject_of(&self, other: &Self) -> bool {
+        other.subject.iter().all(|word| self.subject.binary_search(word).is_ok())
     }
 
     /// Whether it gives this value, as one that holds.
@@ -220,17 +267,38 @@ impl Statement {
         self.held().any(|own| own.text == value.text)
     }
 
-    /// The number of values that hold and that the other one does not give.
+    /// The number of values other than numbers that hold and that the other one does not give.
     fn others(&self, other: &Self) -> usize {
-        self.held().filter(|own| !other.gives(own)).count()
+        self.held().filter(|own| own.kind.unit().is_none() && !other.gives(own)).count()
     }
 
-    /// Whether both have values of these kinds that hold, and none in common.
-    fn differs(&self, old: &Self, kinds: impl Fn(ValueKind) -> bool) -> bool {
-        let of = |statement: &Self| -> Vec<String> {
-            statement.held().filter(|v| kinds(v.kind)).map(|v| v.text.clone()).collect()
+    /// Whether both give different numbers that may measure the same.
+    fn differs_in_number(&self, old: &Self) -> bool {
+        let unit = |value: &Value| value.kind.unit();
+        let numbers = |of: &Self| -> Vec<Value> {
+            of.held().filter(|value| unit(value).is_some()).cloned().collect()
         };
-        let (new, was) = (of(self), of(old));
-        !new.is_empty() && !was.is_empty() && new.iter().all(|value| !was.contains(value))
+        let (new, was) = (numbers(self), numbers(old));
+        let fits =
+            |a: &Value, b: &Value| unit(a) == unit(b) || unit(a) == Some("") || unit(b) == Some("");
+        new.iter().all(|value| was.iter().all(|old| old.text != value.text))
+            && new.iter().any(|value| was.iter().any(|old| fits(value, old)))
+    }
+
+    /// Whether both have values of this kind that hold, and none in common.
+    fn differs(&self, old: &Self, kind: ValueKind) -> bool {
+        let mut new = self.held().filter(|value| value.kind == kind).peekable();
+        let was = || old.held().filter(|value| value.kind == kind);
+        new.peek().is_some()
+            && was().next().is_some()
+            && new.all(|value| was().all(|old| old.text != value.text))
+    }
+
+    /// Whether it asks or supposes.
+    fn supposes(&self) -> bool {
+        let is_news = self.is_news || self.corrects;
+        self.asks && !is_news
+            || self.is_hearsay && !is_news
+            || self.is_hypothetical && (self.asks || !self.corrects)
     }
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use ctx_core::text::{Slice, head_chars};
 use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
 
-use super::{DONE, GENERIC, OPEN, SLOTS, Statement, blank, content_word, find, words};
+use super::cues::Cue;
+use super::{Statement, blank, words};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(super) struct Value {
     pub(super) kind: ValueKind,
     /// In normal form.
     pub(super) text: String,
+    /// Its place in the statement.
+    pub(super) range: Range<usize>,
     /// Whether the statement says that it no longer holds: "not Redis any more", "from 18 to 20".
     pub(super) is_past: bool,
 }
@@ -27,51 +30,39 @@ pub(super) enum ValueKind {
     Location,
     Id,
     Name,
-    /// A word of a closed list, by its index in [`CHOICES`].
+    /// What follows a word such as 到, in a language without capitals.
+    Led,
+    /// A word of a closed list, by its index in the lists of [`Cue::Choice`].
     Choice(usize),
     /// Rivals of which one is used at a time, by their group.
     Rival(usize),
 }
 
+impl ValueKind {
+    /// The unit of a number; `None` for what is none.
+    pub(super) fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Number(unit) => Some(unit),
+            Self::Date => Some("date"),
+            Self::Time => Some("time"),
+            _ => None,
+        }
+    }
+}
+
 /// The maximum length of a value after a word such as 到, in characters.
 const LED: usize = 8;
-
-/// Preferences of which one holds at a time: their values are known. With the words that must stand
-/// beside them: "answer in short" is about style, "a short timeout" is not.
-static CHOICES: [(WordList, Option<&WordList>); 8] = [
-    (WordList::new("values.style"), Some(&ANSWERS)),
-    (WordList::new("values.units"), None),
-    (WordList::new("values.time_zones"), Some(&TIMES)),
-    (WordList::new("values.languages"), Some(&ANSWERS)),
-    (WordList::new("values.weekdays"), None),
-    (WordList::new("values.currencies"), None),
-    (WordList::new("values.themes"), Some(&THEMES)),
-    (WordList::new("values.switches"), None),
-];
 
 /// The first lists: a user has one of these for the whole session.
 pub(super) const PREFERENCES: usize = 4;
 
-static ANSWERS: WordList = WordList::new("values.of_answers");
-static THEMES: WordList = WordList::new("values.of_themes");
-static TIMES: WordList = WordList::new("values.of_times");
 /// Groups of tools of which a project uses one.
 static RIVALS: WordList = WordList::new("rivals");
-/// Words before a value that no longer holds: "from", "instead of", "不再".
-static PAST: WordList = WordList::new("slots.past");
-/// Those that need one of [`REACHES`] later: "from 18 to 20".
-static LEAVES: WordList = WordList::new("slots.leaves");
-static REACHES: WordList = WordList::new("slots.reaches");
-/// Words after a value that no longer holds: "is out", "was replaced".
-static PASSED: WordList = WordList::new("slots.passed");
-/// Words that a value follows, in a language without capitals: "部署到阿里云".
-static LEADS: WordList = WordList::new("slots.leads");
-static NUMBER_WORDS: WordList = WordList::new("slots.number_words");
-
 impl Statement {
-    fn value(&mut self, kind: ValueKind, value: &str, rest: &str, range: &Range<usize>) {
-        let is_past = is_past(rest, range);
-        self.values.push(Value { kind, text: value.to_owned(), is_past });
+    /// Takes a value out of the text.
+    fn value(&mut self, kind: ValueKind, value: &str, rest: &mut String, range: Range<usize>) {
+        blank(rest, &range);
+        self.values.push(Value { kind, text: value.to_owned(), range, is_past: false });
     }
 
     /// Takes paths, numbers and ids out of the text.
@@ -85,11 +76,11 @@ impl Statement {
             });
             let value = span.text.slice(label..);
             let kind = match span.kind {
+                SpanKind::Number | SpanKind::Id if numbered(rest, &span.range) => continue,
                 SpanKind::Number => {
                     let (kind, normal) = quantity(span.text);
-                    self.value(kind, &normal, rest, &span.range);
+                    self.value(kind, &normal, rest, span.range);
                     self.written.extend(from_digit(span.text));
-                    blank(rest, &span.range);
                     continue;
                 }
                 SpanKind::Path | SpanKind::Url => ValueKind::Location,
@@ -99,9 +90,8 @@ impl Statement {
             };
             let range = span.range.start + label..span.range.end;
             let normal = normal_form(span.kind, value).text().to_owned();
-            self.value(kind, &normal, rest, &range);
+            self.value(kind, &normal, rest, range);
             self.written.extend(from_digit(value));
-            blank(rest, &range);
         }
     }
 
@@ -118,13 +108,12 @@ impl Statement {
             }
             let range = range.start..range.end + 1 + minutes.len();
             let value = rest.slice(range.clone()).to_owned();
-            self.value(ValueKind::Time, &value, rest, &range);
-            blank(rest, &range);
+            self.value(ValueKind::Time, &value, rest, range);
         }
     }
 
     /// Takes names and plain numbers out of the text: capitalised words after the first one.
-    pub(super) fn names(&mut self, rest: &mut String) {
+    pub(super) fn names(&mut self, rest: &mut String, cues: &[(Cue, Range<usize>)]) {
         let is_wide = rest.contains(is_cjk);
         let mut begins = true;
         let mut name_end = None;
@@ -150,20 +139,19 @@ impl Statement {
                 continue;
             }
             // The capital "A" inside of a sentence is a name: "service A".
-            let is_generic = GENERIC.contains(&lower.as_str()) && word != "A";
-            if is_generic || choice(&lower).is_some() {
+            let is_generic = |cue: Cue| {
+                matches!(cue, Cue::Generic | Cue::Article) && word != "A"
+                    || matches!(cue, Cue::Choice(_))
+            };
+            if cues.iter().any(|(cue, place)| *place == range && is_generic(*cue)) {
                 continue;
             }
             if is_number && let Some(all) = of_all(rest.slice(range.end..)) {
-                let range = range.start..range.end + all;
-                self.value(ValueKind::Number("of"), &lower, rest, &range);
+                self.value(ValueKind::Number("of"), &lower, rest, range.start..range.end + all);
                 self.written.push(lower);
-                blank(rest, &range);
                 continue;
             }
-            if is_number && let Some(noun) = numbered(rest, range.start) {
-                self.specified.push((noun, content_word(bare).unwrap_or_default()));
-                blank(rest, &range);
+            if is_number && numbered(rest, &range) {
                 continue;
             }
             let kind = match rival {
@@ -172,75 +160,58 @@ impl Statement {
                 None => ValueKind::Name,
             };
             self.written.extend(from_digit(&word).filter(|_| is_number));
+            let end = (kind == ValueKind::Name).then_some(range.end + 1);
             // "Ines Okafor" is one name.
             match self.values.last_mut().filter(|_| name_end == Some(range.start)) {
                 Some(name) if kind == ValueKind::Name => {
                     name.text.push(' ');
                     name.text.push_str(&lower);
+                    name.range.end = range.end;
+                    blank(rest, &range);
                 }
-                _ if is_number => self.value(kind, bare, rest, &range),
-                _ => self.value(kind, &lower, rest, &range),
+                _ if is_number => self.value(kind, bare, rest, range),
+                _ => self.value(kind, &lower, rest, range),
             }
-            name_end = (kind == ValueKind::Name).then_some(range.end + 1);
-            blank(rest, &range);
+            name_end = end;
         }
     }
 
     /// Takes what follows a word such as 到 out of the text, up to the end of the clause.
-    pub(super) fn led_names(&mut self, rest: &mut String) {
-        let mut status = OPEN.iter().chain(DONE.iter());
-        if !self.values.is_empty()
-            || !rest.contains(is_cjk)
-            || status.any(|words| find(rest, words).is_some())
-        {
+    pub(super) fn led_names(&mut self, rest: &mut String, cues: &[(Cue, Range<usize>)]) {
+        let is_status = |(cue, _): &(Cue, _)| matches!(cue, Cue::Open | Cue::Done);
+        if !self.values.is_empty() || cues.iter().any(is_status) {
             return;
         }
-        let found = LEADS.iter().filter(|lead| lead.contains(is_cjk)).filter_map(|lead| {
-            let at = rest.rfind(lead)?;
-            Some(at + lead.len())
-        });
-        let Some(start) = found.max() else { return };
+        let leads = cues.iter().filter(|(cue, _)| *cue == Cue::Lead);
+        let Some(start) = leads.map(|(_, range)| range.end).max() else { return };
         let tail = rest.slice(start..);
         let len = tail.find(|c: char| !c.is_alphanumeric()).unwrap_or(tail.len());
-        let slots = SLOTS.iter().flat_map(|slot| slot.iter());
-        let len = slots.filter_map(|word| tail.find(word)).fold(len, usize::min);
+        let slots =
+            cues.iter().filter(|(cue, range)| matches!(cue, Cue::Slot(_)) && range.start >= start);
+        let len = slots.map(|(_, range)| range.start - start).fold(len, usize::min);
         let range = start..start + tail.slice(..len).trim_end_matches('了').len();
         if (2..=LED).contains(&rest.slice(range.clone()).chars().count()) {
             let value = rest.slice(range.clone()).to_owned();
-            self.value(ValueKind::Name, &value, rest, &range);
-            blank(rest, &range);
+            self.value(ValueKind::Led, &value, rest, range);
         }
     }
 
-    /// Takes words of closed lists, and numbers in words, out of a lower-case text.
-    pub(super) fn choices(&mut self, rest: &mut String) {
-        let whole = rest.clone();
-        let mut number = String::new();
-        for range in words(rest).collect::<Vec<_>>() {
-            let word = rest.slice(range.clone()).to_owned();
-            if let Some(list) = choice(&word) {
-                if is_about(&whole, list) {
-                    self.value(ValueKind::Choice(list), &word, rest, &range);
-                }
-            } else if NUMBER_WORDS.contains(&word.as_str()) {
-                number.push_str(&word);
-                number.push(' ');
-            } else {
-                continue;
+    /// Takes preferences out of a lower-case text.
+    pub(super) fn choices(&mut self, rest: &mut String, cues: &[(Cue, Range<usize>)]) {
+        for (cue, range) in cues {
+            let Cue::Choice(list) = *cue else { continue };
+            let about = match list {
+                // The style and the language are those of answers.
+                0 | 3 => Some(0),
+                2 | 6 => Some(list),
+                _ => None,
+            };
+            let is_about = |about| cues.iter().any(|(cue, _)| *cue == Cue::About(about));
+            if about.is_none_or(is_about) {
+                let word = rest.slice(range.clone()).to_owned();
+                self.value(ValueKind::Choice(list), &word, rest, range.clone());
             }
-            blank(rest, &range);
-        }
-        for (at, (list, _)) in CHOICES.iter().enumerate() {
-            for word in list.iter().filter(|word| word.contains(is_cjk)) {
-                let Some(range) = find(rest, word).filter(|_| is_about(&whole, at)) else {
-                    continue;
-                };
-                self.value(ValueKind::Choice(at), word, rest, &range);
-                blank(rest, &range);
-            }
-        }
-        if !number.is_empty() {
-            self.values.push(Value { kind: ValueKind::Number(""), text: number, is_past: false });
+            blank(rest, range);
         }
     }
 
@@ -272,31 +243,16 @@ fn quantity(text: &str) -> (ValueKind, String) {
 /// Units with their dimension and their size in its smallest unit.
 static SCALES: WordList = WordList::new("units.scales");
 
-/// Whether the words beside a value say that it no longer holds.
-fn is_past(text: &str, range: &Range<usize>) -> bool {
-    let before = text.slice(..range.start);
-    let start = before.char_indices().rev().nth(23).map_or(0, |(at, _)| at);
-    let before = format!(" {}", before.slice(start..).trim_end().to_lowercase());
-    let ends = |words: &str| {
-        before.ends_with(words)
-            && (words.contains(is_cjk) || before.slice(..before.len() - words.len()).ends_with(' '))
-    };
-    let after = head_chars(text.slice(range.end..), 24).trim_start().to_lowercase();
-    let leaves = |words: &str| {
-        !LEAVES.contains(&words) || REACHES.iter().any(|to| text.slice(range.end..).contains(to))
-    };
-    PAST.iter().any(|words| ends(words) && leaves(words))
-        || PASSED.iter().any(|words| after.starts_with(words))
-}
-
 /// Nouns that are identified by their number: another number is another thing.
 static NUMBERED: WordList = WordList::new("slots.numbered");
 
-/// Returns the noun that a number at this position identifies: "phase 2".
-fn numbered(text: &str, at: usize) -> Option<u64> {
-    let before = text.slice(..at).strip_suffix(' ')?;
-    let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
-    NUMBERED.contains(&noun.as_str()).then(|| content_word(&noun))?
+/// Whether a number identifies the noun beside it: "phase 2", "3 号".
+fn numbered(text: &str, range: &Range<usize>) -> bool {
+    let before = text.slice(..range.start).trim_end();
+    let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let after = text.slice(range.end..).trim_start();
+    NUMBERED.contains(&&*noun.to_lowercase())
+        || NUMBERED.iter().any(|noun| noun.contains(is_cjk) && after.starts_with(noun))
 }
 
 /// Returns the length of " of 6" after a number: "phase 2 of 6" is a progress, not a phase by its
@@ -318,16 +274,6 @@ fn from_digit(value: &str) -> Option<String> {
     value.get(at..).map(str::to_owned)
 }
 
-fn choice(word: &str) -> Option<usize> {
-    CHOICES.iter().position(|(list, _)| list.contains(&word))
-}
-
 fn rival(word: &str) -> Option<usize> {
     RIVALS.iter().position(|group| group.split(' ').any(|name| name == word))
-}
-
-/// Whether a lower-case text is about the preference.
-fn is_about(text: &str, list: usize) -> bool {
-    let about = CHOICES.get(list).and_then(|(_, about)| *about);
-    about.is_none_or(|about| about.iter().any(|words| find(text, words).is_some()))
 }

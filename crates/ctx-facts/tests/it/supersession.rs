@@ -154,17 +154,20 @@ fn the_weights_are_those_of_the_features() {
 /// Pairs labelled by a person: those of the set `given` have to be right, others may be missed.
 #[test]
 fn labelled_pairs_are_judged_right() {
-    let mut wrong = [0, 0];
+    let mut unseen = [0, 0];
     for line in include_str!("../data/pairs.jsonl").lines() {
         let pair: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = |name: &str| Statement::of(pair[name].as_str().unwrap());
         let replaces = pair["replaces"].as_bool().unwrap();
         let is_right = text("new").replaces(&text("old")) == replaces;
-        assert!(is_right || pair["set"] != "given", "{line}");
-        wrong[usize::from(replaces)] += usize::from(!is_right);
+        let set = pair["set"].as_str().unwrap();
+        assert!(is_right || set != "given", "{line}");
+        if matches!(set, "test" | "held") {
+            unseen[usize::from(replaces)] += usize::from(!is_right);
+        }
     }
-    // Of 274 pairs that are independent, and of 296 updates.
-    assert!(wrong[0] <= 10 && wrong[1] <= 136, "{wrong:?}");
+    // Of 150 pairs that are independent, and of 150 updates, to which nothing was fitted.
+    assert!(unseen[0] <= 3 && unseen[1] <= 90, "{unseen:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ctx_core::{Action, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Resu
 use ctx_eval::{
     CompactionDiff, ReplayReport, SessionReport, manifest_at, preview, replay, request_ends,
 };
-use ctx_runtime::lookup::provenance::{LineOrigin, SummaryText, cited_messages};
+use ctx_runtime::lookup::provenance::{LineOrigin, SummaryFacts, SummaryText, cited_messages};
 use ctx_session::{Home, ReplayMessage, StoredCompaction, Transcript, undo_compaction};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -43,6 +43,8 @@ pub(super) struct ReplayedSession {
     manifest: Mutex<Option<(usize, Arc<Vec<EntryRecord>>)>>,
     /// The last requested diff.
     diff: Mutex<Option<Arc<CompactionDiff>>>,
+    /// The facts up to the last summary that was asked for.
+    facts: Mutex<SummaryFacts>,
 }
 
 impl ReplayedSession {
@@ -92,6 +94,7 @@ impl ReplayedSession {
             counter: *setup.ledger.counter(),
             manifest: Mutex::default(),
             diff: Mutex::default(),
+            facts: Mutex::default(),
         })
     }
 
@@ -271,8 +274,9 @@ impl SessionView for ReplayedSession {
         let last = diff.removed.last().map(|removed| &removed.entry);
         let end = said.iter().rposition(|one| Some(&one.id) == last).map_or(0, |last| last + 1);
         let compaction = self.stored.iter().find(|stored| *stored.id == *compaction);
-        Ok(SummaryText { compaction, text: &diff.summary, originals: said.slice(..end) }
-            .origins(line))
+        let text = SummaryText { compaction, text: &diff.summary, originals: said.slice(..end) };
+        let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(text.origins(line, &mut facts))
     }
 
     fn undo(&self, compaction: &str, now: Timestamp) -> Result<UndoResult> {

@@ -40,31 +40,22 @@ pub enum FactKind {
 }
 
 impl FactKind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Decision,
-        Self::Implementation,
-        Self::Config,
-        Self::Issue,
-        Self::TaskState,
-        Self::Architecture,
-        Self::Constraint,
-        Self::Personal,
+    /// All kinds, with their names in files and in the recalled block.
+    const NAMES: [(Self, &'static str); 8] = [
+        (Self::Decision, "decision"),
+        (Self::Implementation, "implementation"),
+        (Self::Config, "config"),
+        (Self::Issue, "issue"),
+        (Self::TaskState, "task_state"),
+        (Self::Architecture, "architecture"),
+        (Self::Constraint, "constraint"),
+        (Self::Personal, "personal"),
     ];
 
     /// The name in files and in the recalled block.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Implementation => "implementation",
-            Self::Config => "config",
-            Self::Issue => "issue",
-            Self::TaskState => "task_state",
-            Self::Architecture => "architecture",
-            Self::Constraint => "constraint",
-            Self::Personal => "personal",
-        }
+        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
     /// Parses a kind's name, in any case and with any separator: `taskState`, `Task State`.
@@ -78,7 +69,7 @@ impl FactKind {
                 .collect()
         };
         let wanted = bare(name);
-        Self::ALL.into_iter().find(|kind| bare(kind.name()) == wanted)
+        Self::NAMES.into_iter().find(|(_, name)| bare(name) == wanted).map(|(kind, _)| kind)
     }
 }
 

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ctx_core::{Result, Timestamp};
+use ctx_facts::Statement;
 use serde::Serialize;
 
 use super::file::{KnowledgeFile, Lock};
 use super::index::Index;
 use super::proposal::{Proposal, RejectedProposal, RejectionReason, SUPERSEDED_MAX, check};
-use super::update::{Reading, decide_read};
+use super::update::decide_read;
 use super::words::word_set;
 use super::{Fact, FactCandidate, FactId, Update};
 
@@ -40,7 +41,7 @@ pub struct FactStore {
     scope: Scope,
     pub(super) facts: Vec<Fact>,
     /// The parsed form of each fact, computed on first use.
-    readings: Vec<OnceLock<Reading>>,
+    statements: Vec<OnceLock<Statement>>,
     places: HashMap<FactId, usize>,
     index: Index,
 }
@@ -93,7 +94,7 @@ impl FactStore {
             file,
             scope,
             facts: Vec::new(),
-            readings: Vec::new(),
+            statements: Vec::new(),
             places: HashMap::new(),
             index: Index::default(),
         }
@@ -276,8 +277,8 @@ impl FactStore {
         related.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(b.place.cmp(&a.place)));
         related.truncate(RELATED_MAX);
         let read = related.iter().filter_map(|m| {
-            let (fact, reading) = (self.facts.get(m.place)?, self.readings.get(m.place)?);
-            Some((fact, reading.get_or_init(|| Reading::of(&fact.content))))
+            let (fact, statement) = (self.facts.get(m.place)?, self.statements.get(m.place)?);
+            Some((fact, statement.get_or_init(|| Statement::of(&fact.content))))
         });
         decide_read(read, candidate)
     }
@@ -359,8 +360,8 @@ impl FactStore {
             Some((at, old)) => {
                 let before = indexed(old);
                 *old = fact;
-                if let Some(reading) = self.readings.get_mut(at) {
-                    reading.take();
+                if let Some(statement) = self.statements.get_mut(at) {
+                    statement.take();
                 }
                 if before != text {
                     self.index.change(at, &before, &text);
@@ -370,14 +371,14 @@ impl FactStore {
                 self.places.insert(fact.id, self.facts.len());
                 self.index.push(&text);
                 self.facts.push(fact);
-                self.readings.push(OnceLock::new());
+                self.statements.push(OnceLock::new());
             }
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.facts.clear();
-        self.readings.clear();
+        self.statements.clear();
         self.places.clear();
         self.index = Index::default();
     }

@@ -1,7 +1,6 @@
 //! Decides what a new fact does to the known ones.
 
 use ctx_facts::Statement;
-use ctx_text::Terms;
 
 use super::{Fact, FactCandidate, FactId, FactKind};
 
@@ -59,49 +58,23 @@ pub fn decide<'a>(
     existing: impl IntoIterator<Item = &'a Fact>,
     candidate: &FactCandidate,
 ) -> Update {
-    let read: Vec<(&Fact, Reading)> = existing
-        .into_iter()
-        .filter(|fact| fact.is_current())
-        .map(|fact| (fact, Reading::of(&fact.content)))
-        .collect();
-    decide_read(read.iter().map(|(fact, reading)| (*fact, reading)), candidate)
-}
-
-/// The parsed form of a text. Computed once per fact that is compared often.
-#[derive(Clone, Debug)]
-pub(super) struct Reading {
-    plain: String,
-    statement: Statement,
-}
-
-impl Reading {
-    pub(super) fn of(content: &str) -> Self {
-        Self { plain: plain(content), statement: Statement::of(content) }
-    }
-}
-
-/// Normalises a text for equality: all its terms, in order.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    Terms::default().each(text, |term| {
-        out.push_str(term.text);
-        out.push(' ');
-    });
-    out
+    let read: Vec<(&Fact, Statement)> =
+        existing.into_iter().map(|fact| (fact, Statement::of(&fact.content))).collect();
+    decide_read(read.iter().map(|(fact, statement)| (*fact, statement)), candidate)
 }
 
 /// Like [`decide`], for facts that are already parsed.
 pub(super) fn decide_read<'a>(
-    existing: impl Iterator<Item = (&'a Fact, &'a Reading)>,
+    existing: impl Iterator<Item = (&'a Fact, &'a Statement)>,
     candidate: &FactCandidate,
 ) -> Update {
-    let new = Reading::of(&candidate.content);
+    let new = Statement::of(&candidate.content);
     let (mut known, mut detail, mut contradicted) = (None, None, Vec::new());
     for (fact, old) in existing.filter(|(fact, _)| fact.is_current()) {
-        if fact.content == candidate.content || old.plain == new.plain && !new.plain.is_empty() {
+        if fact.content == candidate.content {
             return Update::None { id: fact.id };
         }
-        match relation(fact.kind, &old.statement, candidate.kind, &new.statement) {
+        match relation(fact.kind, old, candidate.kind, &new) {
             Relation::Known => known = known.or(Some(fact.id)),
             Relation::Detail => detail = detail.or(Some(fact.id)),
             Relation::Contradiction => contradicted.push(fact.id),

@@ -1,4 +1,4 @@
-//! The two layers: one recalls and trims, one archives.
+//! The three layers: one recalls, one trims, one archives.
 
 mod archive;
 mod departed;
@@ -9,3 +9,4 @@ mod trim;
 pub use archive::Archive;
 pub use departed::DepartedMessages;
 pub use recall::Recall;
+pub use trim::Trim;

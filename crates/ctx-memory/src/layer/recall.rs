@@ -1,36 +1,27 @@
-//! Smart trim and the recall block.
+//! The recall block.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{
-    ContextView, Entry, EntryId, Layer, MemoryStore, Message, NodeState, Pending, Prepared,
-    RecallRequest, Recollection, Result, Role, Tokens, TurnContext,
+    ContentHash, ContextView, Entry, EntryId, Layer, MemoryStore, Message, NodeState, Pending,
+    Prepared, RecallRequest, Recollection, Result, Role, Tokens, TurnContext,
 };
 
 use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
-use crate::recall::{RecallBlock, build_recall_block, query_of};
+use crate::recall::{build_recall_block, query_of};
 use crate::{Config, Placement};
 use ctx_core::Views;
 use ctx_core::Warnings;
 
-/// Earlier blocks stay until all blocks together exceed this many times the largest block: removing
-/// one breaks the provider's cached prefix from there on.
-const BLOCKS_KEPT: u32 = 4;
-
-/// The number of messages indexed in a turn that does not trim, to prepare for a trim.
-const READ_A_TURN: usize = 16;
-
-/// Trims the messages least relevant to the current question when the window is nearly full, and
-/// recalls relevant messages from memory. The recalled block is one user message, rebuilt for each
-/// new user message.
+/// Recalls relevant messages from memory. The recalled block is one user message, made for each new
+/// user message, and again when a compaction has removed history: the block goes with it, and the
+/// provider's cached prefix ends before it anyway.
 ///
 /// # Notes
 ///
-/// It runs after pruning and before compaction: small cuts before large ones, and a cut by
-/// relevance before a cut by age. The limit is window minus reserve minus `hardCapTokens`, so that
-/// the block always fits. Trimmed messages stay trimmed. A query of less than three letters, or two
-/// Chinese characters, neither trims nor recalls. A failing memory costs the block and a warning,
-/// never the request.
+/// It runs after compaction, and a block has at most the tokens that are left in the window. Earlier blocks stay until their history is compacted: removing one would break the
+/// provider's cached prefix. A query of less than three letters, or two Chinese characters, recalls
+/// nothing. A failing memory costs the block and a warning, never the request.
 ///
 /// # Default
 ///
@@ -74,15 +65,13 @@ impl Layer for Recall {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = state.views.of_or(view, |older| RecalledBlocks::after(older, view));
         shown.forget_removed(view);
-        if shown.asked.as_ref() == Some(&newest) {
+        let summary = summary_of(view);
+        if shown.asked.as_ref() == Some(&newest) && shown.summary == summary {
             return None;
         }
         let query = query(view);
-        // Entries of a block that is removed in this turn are no longer visible and may be recalled
-        // again.
-        let used = view.used() + shown.pending_tokens();
-        let leave = self.replaces_earlier(view, shown) || used > self.limit(view);
-        let staying = if leave { &[][..] } else { &shown.blocks };
+        // A block that may be replaced does not count as visible.
+        let staying = if self.replaces_earlier() { &[][..] } else { &shown.blocks };
         let live = view.nodes().iter().filter(|node| node.is_live());
         let of_blocks = staying.iter().flat_map(|block| block.entries.iter().cloned());
         let visible = live.map(|node| node.entry().id().clone()).chain(of_blocks).collect();
@@ -122,7 +111,6 @@ impl Layer for Recall {
         };
         shown.restore(view, before)?;
         let asked = prepared.and_then(|prepared| prepared.downcast::<PreparedRecall>().ok());
-        self.make_room(view, shown)?;
         let Some(asked) = asked else { return Ok(()) };
         let PreparedRecall { newest, recollection } = *asked;
         for warning in &recollection.warnings {
@@ -130,6 +118,7 @@ impl Layer for Recall {
         }
         self.show(view, shown, &recollection, (&newest, turn))?;
         shown.asked = Some(newest);
+        shown.summary = summary_of(view);
         Ok(())
     }
 
@@ -139,47 +128,14 @@ impl Layer for Recall {
 }
 
 impl Recall {
-    /// Returns the largest request that leaves space for a block.
-    fn limit(&self, view: &ContextView) -> Tokens {
-        view.ledger().limit() - self.config.hard_cap(view.ledger().window())
-    }
-
-    /// If the request is over the limit, removes earlier blocks and then the least relevant
-    /// messages.
-    fn make_room(&self, view: &mut ContextView, shown: &mut RecalledBlocks) -> Result<()> {
-        let limit = self.limit(view);
-        if view.used() <= limit {
-            // A view that fills up will have to be trimmed.
-            let fills_up = view.used() > limit.scale(0.5);
-            return if fills_up { shown.trim.learn(view, READ_A_TURN) } else { Ok(()) };
-        }
-        let current = view.newest_user_at().map(|at| Anchor::of(view.node(at).entry()));
-        // The block of the current message stays: the model relies on it.
-        let is_current = |block: &RecalledBlock| Some(&block.of) == current.as_ref();
-        let kept = usize::from(shown.blocks.last().is_some_and(is_current));
-        let past = shown.blocks.len().saturating_sub(kept);
-        take_out(view, shown.blocks.drain(..past), "recalled for an earlier message");
-        if view.used() <= limit {
-            return Ok(());
-        }
-        let Some(query) = query(view)? else { return Ok(()) };
-        let over = view.used() - limit.scale(self.config.recall.trim_to);
-        let keep_recent = self.config.recall.keep_recent as usize;
-        for (at, reason) in shown.trim.plan(view, &query, over, keep_recent)? {
-            view.drop(at, Self::ID, reason.words());
-        }
-        Ok(())
-    }
-
-    /// Whether a new block replaces the earlier blocks.
-    fn replaces_earlier(&self, view: &ContextView, shown: &RecalledBlocks) -> bool {
-        let largest = self.config.hard_cap(view.ledger().window()).get();
+    /// Whether a new block replaces the earlier one.
+    fn replaces_earlier(&self) -> bool {
         self.config.recall.placement == Placement::AfterSummary
-            || shown.tokens().get() > largest * u64::from(BLOCKS_KEPT - 1)
     }
 
-    /// Inserts the block of a recollection and removes the blocks it replaces. If nothing was
-    /// recalled or it does not fit, the view stays unchanged.
+    /// Inserts the block of a recollection, in place of the earlier one or beside it. If nothing was
+    /// recalled, it does not fit, or the earlier block has the best passage, the view stays
+    /// unchanged.
     fn show(
         &self,
         view: &mut ContextView,
@@ -187,19 +143,19 @@ impl Recall {
         found: &Recollection,
         (newest, turn): (&Anchor, &TurnContext),
     ) -> Result<()> {
-        let largest = self.config.hard_cap(view.ledger().window());
+        let leave = self.replaces_earlier();
+        let freed = if leave { shown.tokens() } else { Tokens::ZERO };
+        let left = view.ledger().budget() - (view.total() - freed);
+        let largest = self.config.hard_cap(view.ledger().window()).min(left);
         let counter = *view.ledger().counter();
         let block = build_recall_block(&found.facts, &found.passages, largest, &counter);
         let Some(block) = block else { return Ok(()) };
-        let leave = self.replaces_earlier(view, shown);
-        let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
-        let same = |last: &&mut RecalledBlock| one_at_a_time && last.text == block.text;
-        if let Some(last) = shown.blocks.last_mut().filter(same) {
+        let best = found.passages.first().and_then(|passage| passage.entry.as_ref());
+        let answers = |last: &RecalledBlock| {
+            last.text == block.text || best.is_some_and(|best| last.entries.contains(best))
+        };
+        if let Some(last) = shown.blocks.last_mut().filter(|last| leave && answers(last)) {
             last.of = newest.clone();
-            return Ok(());
-        }
-        let freed = if leave { shown.tokens() } else { Tokens::ZERO };
-        if view.used() - freed + block.tokens > view.ledger().limit() {
             return Ok(());
         }
         if leave {
@@ -207,7 +163,7 @@ impl Recall {
         }
         let entries = block.passages.iter().filter_map(|&at| found.passages[at].entry.clone());
         let entries = entries.collect();
-        let reason = words(&block);
+        let reason = format!("recalled: facts {}, passages {}", block.facts, block.passages.len());
         let id: EntryId = turn.ids.next_id().into();
         let entry = Entry::in_memory(id.clone(), Message::text(Role::User, block.text.clone()));
         let at = self.place(view);
@@ -236,18 +192,6 @@ fn failed(error: &ctx_core::Error) -> Recollection {
     Recollection { warnings, ..Recollection::default() }
 }
 
-/// `2 facts and 5 passages that fit what is being asked`.
-fn words(block: &RecallBlock) -> String {
-    let counted = |n: usize, what: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        _ => Some(format!("{n} {what}s")),
-    };
-    let parts = [counted(block.facts, "fact"), counted(block.passages.len(), "passage")];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("recalled: {} for the newest message", parts.join(" and "))
-}
-
 fn take_out(
     view: &mut ContextView,
     blocks: impl Iterator<Item = RecalledBlock>,
@@ -262,8 +206,15 @@ fn take_out(
     }
 }
 
+/// Returns the hash of the newest summary.
+fn summary_of(view: &ContextView) -> Option<ContentHash> {
+    let mut nodes = view.nodes().iter().rev();
+    let node = nodes.find(|node| node.is_live() && *node.role() == Role::CompactionSummary)?;
+    node.entry().hash().ok()
+}
+
 /// Returns the query made from the last user messages.
-fn query(view: &ContextView) -> Result<Option<String>> {
+pub(super) fn query(view: &ContextView) -> Result<Option<String>> {
     // More are read than needed, because some are empty.
     const READ: usize = 6;
     let said = |node: &&ctx_core::Node| {

@@ -7,15 +7,16 @@ use ctx_core::{
     ContentHash, ContextView, Entry, EntryId, Message, NodeState, Result, Role, Tokens, ViewId,
 };
 
-use super::{Recall, trim};
+use super::Recall;
 
 /// The memory state of a view.
 #[derive(Default)]
 pub(super) struct RecalledBlocks {
     /// The last user message that memory was searched for.
     pub(super) asked: Option<Anchor>,
+    /// The newest summary at that time.
+    pub(super) summary: Option<ContentHash>,
     pub(super) blocks: Vec<RecalledBlock>,
-    pub(super) trim: trim::Index,
 }
 
 #[derive(Clone)]
@@ -62,8 +63,8 @@ impl RecalledBlocks {
             let blocks = old.blocks.iter().filter(|block| block.of.position(view).is_some());
             let blocks: Vec<_> =
                 blocks.map(|block| RecalledBlock { is_inserted: false, ..block.clone() }).collect();
-            let asked = old.asked.clone();
-            (!blocks.is_empty()).then(|| Self { asked, blocks, ..Self::default() })
+            let (asked, summary) = (old.asked.clone(), old.summary);
+            (!blocks.is_empty()).then_some(Self { asked, summary, blocks })
         };
         older.iter().rev().find_map(|(_, old)| kept(old)).unwrap_or_default()
     }
@@ -98,10 +99,5 @@ impl RecalledBlocks {
     /// The size of all blocks.
     pub(super) fn tokens(&self) -> Tokens {
         self.blocks.iter().map(|block| block.tokens).sum()
-    }
-
-    /// The size of the blocks that are not yet inserted.
-    pub(super) fn pending_tokens(&self) -> Tokens {
-        self.blocks.iter().filter(|block| !block.is_inserted).map(|block| block.tokens).sum()
     }
 }

@@ -1,12 +1,12 @@
-//! Scores the messages of a view against a query and chooses which to trim.
-
-use std::collections::HashMap;
+//! Smart trim: drops the messages least relevant to the current question.
 
 use ctx_core::text::head_chars;
-use ctx_core::{ContextView, EntryId, Message, Node, NodeState, Result, Role, Tokens};
+use ctx_core::{ContextView, Layer, Node, NodeState, Prepared, Result, Role, TurnContext};
 
-use crate::trim::{TrimReason, TrimRow, plan_trim};
-use ctx_search::block::is_recalled;
+use super::recall::query;
+use crate::RecallSettings;
+use crate::archive::text_of;
+use crate::trim::{TrimRow, plan_trim};
 use ctx_search::lexical::{Bm25, Delta, score};
 use ctx_search::search::terms_of;
 
@@ -16,85 +16,79 @@ const READ_CHARS: usize = 4_000;
 /// BM25 for whole messages (Robertson): the conventional constants.
 const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
 
-/// The words of the messages of a view. Each message is read once, when it is first needed.
-#[derive(Debug, Default)]
-pub(super) struct Index {
-    words: Delta,
-    ordinals: HashMap<EntryId, u32>,
-    /// Messages before this position have been read, unless they are not worth indexing.
-    seen: usize,
+const REASON: &str = "has little to do with what is being asked; it can be recalled";
+
+/// Trims the messages least relevant to the current question, if a request is over its limit.
+///
+/// # Notes
+///
+/// It runs after compaction, because a summary keeps more of what an agent needs next than a trim,
+/// and before the hard prune, which drops the oldest messages. Trimmed messages stay trimmed. A
+/// query that is too short to recall for trims nothing.
+///
+/// # Default
+///
+/// Off, with `agents.defaults.memoryContext.enabled`.
+#[derive(Debug)]
+pub struct Trim {
+    settings: RecallSettings,
 }
 
-impl Index {
-    /// Reads up to `most` unread messages of the view, so that a trim need not read all of them at
-    /// once.
-    pub(super) fn learn(&mut self, view: &ContextView, most: usize) -> Result<()> {
-        let nodes = view.nodes();
-        let mut read = 0;
-        while read < most
-            && let Some(node) = nodes.get(self.seen)
-        {
-            if node.is_live() && node.state() != NodeState::Inserted {
-                self.add(node)?;
-                read += 1;
-            }
-            self.seen += 1;
-        }
-        Ok(())
+impl Trim {
+    /// The layer's name in manifests.
+    pub const ID: &'static str = "memory-trim";
+
+    /// Returns a layer that trims as configured.
+    #[must_use]
+    pub fn new(settings: RecallSettings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Layer for Trim {
+    fn id(&self) -> &'static str {
+        Self::ID
     }
 
-    /// Returns the positions of the messages to trim so that `over` tokens are freed.
-    pub(super) fn plan(
-        &mut self,
-        view: &ContextView,
-        query: &str,
-        over: Tokens,
-        keep_recent: usize,
-    ) -> Result<Vec<(usize, TrimReason)>> {
-        let recent = recent_from(view, keep_recent);
-        let free = |at: usize, node: &Node| {
-            at < recent && !view.is_protected(at) && node.state() != NodeState::Inserted
-        };
-        for (at, node) in view.nodes().iter().enumerate() {
-            if node.is_live() && free(at, node) {
-                self.add(node)?;
-            }
-        }
-        let scores = self.scores(query);
-        let rows: Vec<Option<TrimRow>> = view
-            .nodes()
-            .iter()
-            .enumerate()
-            .map(|(at, node)| {
-                let ordinal = self.ordinals.get(node.entry().id());
-                let score = ordinal.and_then(|&n| scores.get(n as usize)).copied();
-                node.is_live().then(|| TrimRow {
-                    tokens: node.tokens(),
-                    group: node.group,
-                    protected: !free(at, node),
-                    score: score.unwrap_or_default(),
-                })
-            })
-            .collect();
-        Ok(plan_trim(&rows, over))
-    }
-
-    fn add(&mut self, node: &Node) -> Result<()> {
-        let id = node.entry().id();
-        if self.ordinals.contains_key(id) {
+    fn apply(&self, view: &mut ContextView, _: Option<Prepared>, _: &TurnContext) -> Result<()> {
+        let limit = view.ledger().limit();
+        if view.used() <= limit {
             return Ok(());
         }
-        let ordinal = self.ordinals.len() as u32;
-        self.words.add(ordinal, "", &text_of(&*node.message()?));
-        self.ordinals.insert(id.clone(), ordinal);
+        let Some(query) = query(view)? else { return Ok(()) };
+        let over = view.used() - limit.scale(self.settings.trim_to);
+        let rows = rows(view, &query, self.settings.keep_recent as usize)?;
+        for at in plan_trim(&rows, over) {
+            view.drop(at, Self::ID, REASON);
+        }
         Ok(())
     }
+}
 
-    fn scores(&self, query: &str) -> Vec<f32> {
-        let mut scores = vec![0.0; self.ordinals.len()];
-        score(&terms_of(query), &[&self.words], BM25, &mut scores);
-        scores
+/// Returns the data of each message that a trim needs; `None` for dropped ones.
+fn rows(view: &ContextView, query: &str, keep_recent: usize) -> Result<Vec<Option<TrimRow>>> {
+    let recent = recent_from(view, keep_recent);
+    let is_protected = |at: usize, node: &Node| {
+        at >= recent || view.is_protected(at) || node.state() == NodeState::Inserted
+    };
+    let (mut rows, mut words) = (Vec::new(), Delta::default());
+    for (at, node) in view.nodes().iter().enumerate() {
+        let protected = is_protected(at, node);
+        if node.is_live() && !protected {
+            let text = text_of(&*node.message()?).unwrap_or_default();
+            words.add(at as u32, "", head_chars(&text, READ_CHARS));
+        }
+        let (tokens, group) = (node.tokens(), node.group);
+        rows.push(node.is_live().then_some(TrimRow { tokens, group, protected, score: 0.0 }));
     }
+    let mut scores = vec![0.0; rows.len()];
+    score(&terms_of(query), &[&words], BM25, &mut scores);
+    for (row, score) in rows.iter_mut().zip(scores) {
+        if let Some(row) = row {
+            row.score = score;
+        }
+    }
+    Ok(rows)
 }
 
 /// Returns the position of the first recent message: the n-th last message of the user or the
@@ -111,24 +105,4 @@ fn recent_from(view: &ContextView, keep: usize) -> usize {
         None => view.len(),
         Some(n) => spoken.nth(n).unwrap_or(0),
     }
-}
-
-/// Returns the words of a message: its text, tool calls and tool results.
-fn text_of(message: &Message) -> String {
-    let mut text = message.plain_text();
-    for call in message.tool_calls() {
-        text.push('\n');
-        text.push_str(&call.name);
-        text.push(' ');
-        text.push_str(call.arguments.as_str());
-    }
-    for result in message.tool_results() {
-        text.push('\n');
-        text.push_str(&result.plain_text());
-    }
-    if is_recalled(&text) {
-        return String::new();
-    }
-    text.truncate(head_chars(&text, READ_CHARS).len());
-    text
 }

@@ -102,16 +102,16 @@ impl Shared {
             extraction.push(&segment);
         }
         let speaks = matches!(segment.role, Role::User | Role::Assistant | Role::Other(_));
-        Ok(Some(segment).filter(|_| speaks && self.rules.is_some()))
+        Ok(Some(segment).filter(|_| speaks && self.has_rules))
     }
 
     /// Learns the facts that rules find in new segments, read together: an answer chooses out of the
     /// options before it.
     fn learn(&self, segments: &[Segment]) {
-        let (Some(facts), Some(rules)) = (&self.facts, &self.rules) else { return };
+        let Some(facts) = &self.facts else { return };
         let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
         let said = segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id));
-        let candidates = rules.find(&said.collect::<Vec<_>>());
+        let candidates = find_facts(&said.collect::<Vec<_>>());
         if candidates.is_empty() {
             return;
         }

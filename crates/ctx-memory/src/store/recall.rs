@@ -41,6 +41,8 @@ impl Shared {
         };
         let shared = self.clone();
         let work = move || {
+            // The archiving thread reports errors.
+            shared.work().ok();
             let passages = shared.passages(&request, vector.as_deref())?;
             let facts = shared.facts(&request, &mut warnings);
             warnings.extend(shared.memory.take_warnings());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{ContextView, Entry, Message, Role};
+use ctx_core::{Compacted, ContextView, Entry, Message, Role, Tokens};
 use ctx_memory::{Config, Recall};
 use ctx_search::block::is_recalled;
 
@@ -43,49 +43,47 @@ fn a_block_after_the_summary_stays_while_its_passages_still_match() {
 }
 
 #[test]
-fn a_new_block_contains_matching_passages_of_removed_blocks() {
-    let memory = ScriptedMemory::unseen(&["the database is Postgres 16"]);
+fn after_a_compaction_the_block_of_the_newest_message_is_recalled_again() {
+    let memory = ScriptedMemory::unseen(&["we chose Stripe"]);
     let layer = Recall::new(config(), memory.clone());
-    let mut view = view(16_000);
-    let mut most = 0;
-    for n in 0..12 {
-        {
-            let mut answer = memory.answer.lock().unwrap();
-            answer.passages.truncate(1);
-            for part in ["a", "b"] {
-                let mut long = answer.passages[0].clone();
-                long.text = format!("{part}{n} {}", "mulch compost ".repeat(300));
-                long.entry = Some(format!("{part}{n}").into());
-                long.score = 0.5;
-                answer.passages.push(long);
-            }
-        }
-        say(&mut view, Role::User, &format!("question {n}: which database is it?"));
-        turn(&[&layer], &mut view);
-        let blocks = blocks(&view);
-        let told = blocks.iter().filter(|text| text.contains("Postgres 16")).count();
-        assert_eq!(told, 1, "turn {n}: {} blocks", blocks.len());
-        most = most.max(blocks.len());
-    }
-    assert!(most > 1 && blocks(&view).len() < 12, "some stay, and some left: {most}");
+    let mut view = view(32_000);
+    say(&mut view, Role::Assistant, "an old answer");
+    say(&mut view, Role::User, "which payment provider did we choose?");
+    turn(&[&layer], &mut view);
+    let first = blocks(&view);
+    assert_eq!(first.len(), 1);
+    let kept = say(&mut view, Role::Assistant, "a step");
+    let compacted = Compacted {
+        summary: "what was done".into(),
+        first_kept_entry_id: kept.as_str().into(),
+        tokens_before: Tokens(100),
+        tokens_after: None,
+        details: None,
+        staying: Vec::new(),
+        projections: Vec::new(),
+    };
+    view.compact(compacted, "s1", "compaction", "full").unwrap();
+    assert!(blocks(&view).is_empty(), "the block left with its history");
+    turn(&[&layer], &mut view);
+    assert_eq!(blocks(&view), first);
+    say(&mut view, Role::Assistant, "another step");
+    turn(&[&layer], &mut view);
+    assert_eq!(memory.queries().len(), 2, "once per message and compaction");
 }
 
 #[test]
-fn over_the_limit_blocks_of_earlier_messages_are_removed_first() {
-    let memory = ScriptedMemory::with(&["we chose Stripe"], &[]);
-    let layer = Recall::new(config(), memory.clone());
+fn earlier_blocks_stay_in_a_window_that_is_nearly_full_and_no_block_exceeds_it() {
+    let memory = ScriptedMemory::with(&[&"the provider is Stripe ".repeat(100)], &[]);
+    let layer = Recall::new(config(), memory);
     let mut view = view(16_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
     turn(&[&layer], &mut view);
-    assert_eq!(blocks(&view).len(), 1);
-    memory.answer.lock().unwrap().passages.clear();
-    say(&mut view, Role::User, "what is the weather like today?");
+    let before = texts(&view);
+    say(&mut view, Role::Assistant, &"rake hoe barrow ".repeat(2_950));
+    say(&mut view, Role::User, "and the provider before that?");
     turn(&[&layer], &mut view);
-    assert_eq!(blocks(&view).len(), 1, "there is room");
-    let long = "rake hoe barrow ".repeat(2_900);
-    say(&mut view, Role::Assistant, &long);
-    turn(&[&layer], &mut view);
-    assert!(blocks(&view).is_empty(), "the newest message has no block of its own");
+    assert_eq!(texts(&view)[..2], before[..], "the prefix stays");
+    assert!(view.used() <= view.ledger().limit());
 }
 
 #[test]

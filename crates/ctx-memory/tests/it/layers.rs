@@ -1,7 +1,7 @@
 //! What layers recall, trim and archive.
 
 use ctx_core::{Layer, Role};
-use ctx_memory::{Archive, Config, Placement, Recall};
+use ctx_memory::{Archive, Config, Placement, Recall, Trim};
 use ctx_search::block::is_recalled;
 
 use ctx_testkit::memory::{ScriptedMemory, say, texts, turn, view};
@@ -68,7 +68,9 @@ fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary(
     say(&mut view, Role::System, "you are a gardener");
     say(&mut view, Role::User, "a question about one");
     turn(&[&layer], &mut view);
-    memory.answer.lock().unwrap().passages[0].text = "second".into();
+    let mut second = memory.answer.lock().unwrap().passages[0].clone();
+    (second.text, second.entry) = ("second".into(), Some("old1".into()));
+    memory.answer.lock().unwrap().passages = vec![second];
     say(&mut view, Role::Assistant, "an answer");
     say(&mut view, Role::User, "a question about two");
     turn(&[&layer], &mut view);
@@ -79,7 +81,7 @@ fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary(
 
 #[test]
 fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
-    let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
+    let layer = Trim::new(config().recall);
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     turn(&[&layer], &mut view);
@@ -95,7 +97,7 @@ fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
 
 #[test]
 fn the_last_messages_stay_with_any_content() {
-    let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
+    let layer = Trim::new(config().recall);
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     let last = texts(&view)[96..].to_vec();
@@ -119,10 +121,11 @@ fn too_short_a_query_trims_nothing_and_recalls_nothing() {
 fn a_failing_memory_costs_only_the_block_and_is_reported_once() {
     let memory = std::sync::Arc::new(ScriptedMemory { fails: true, ..ScriptedMemory::default() });
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory));
+    let trim = Trim::new(config().recall);
     let mut view = long_session(16_000);
     for question in ["which port is it?", "which port was it?"] {
         say(&mut view, Role::User, question);
-        turn(&[&recall, &archive], &mut view);
+        turn(&[&recall, &trim, &archive], &mut view);
     }
     assert_eq!(texts(&view).last().unwrap(), "which port was it?");
     let warnings = [recall.take_warnings(), archive.take_warnings()].concat();
@@ -136,10 +139,11 @@ fn a_failing_memory_costs_only_the_block_and_is_reported_once() {
 fn only_messages_that_leave_the_window_are_archived_each_once() {
     let memory = ScriptedMemory::with(&["recalled"], &[]);
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory.clone()));
+    let trim = Trim::new(config().recall);
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
-    turn(&[&recall, &archive], &mut view);
-    turn(&[&recall, &archive], &mut view);
+    turn(&[&recall, &trim, &archive], &mut view);
+    turn(&[&recall, &trim, &archive], &mut view);
     let archived = memory.archived.lock().unwrap().clone();
     let gone: Vec<String> =
         view.dropped().iter().map(|node| node.entry().id().to_string()).collect();

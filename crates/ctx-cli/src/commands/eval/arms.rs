@@ -33,24 +33,27 @@ impl Fitter<'_> {
         writer: Option<&str>,
         out: &Out,
     ) -> anyhow::Result<Fitted> {
-        let fit = Fit {
-            window: self.window.map(str::to_owned),
-            engine: engine.cloned(),
-            agent: None,
-            profile,
-            counter: None,
-            model: self.model.map(str::to_owned),
-        };
-        let summaries = Summaries { summary_model: Some(writer.unwrap_or("none").to_owned()) };
-        let (global, path) = (self.global, self.path);
-        setup::fit(global, (&fit, &summaries), path, self.transcript, Stores::discarding(), out)
+        self.build(&Fit { engine: engine.cloned(), profile, ..self.flags() }, writer, out)
     }
 
-    /// Builds the default engine under each profile, then each engine under the configured one.
+    fn flags(&self) -> Fit {
+        let (window, model) = (self.window.map(str::to_owned), self.model.map(str::to_owned));
+        Fit { window, model, ..Fit::default() }
+    }
+
+    fn build(&self, fit: &Fit, writer: Option<&str>, out: &Out) -> anyhow::Result<Fitted> {
+        let summaries = Summaries { summary_model: Some(writer.unwrap_or("none").to_owned()) };
+        let (global, path) = (self.global, self.path);
+        setup::fit(global, (fit, &summaries), path, self.transcript, Stores::discarding(), out)
+    }
+
+    /// Builds the default engine under each profile, also `with_memory`, then each engine under the
+    /// configured one.
     pub(super) fn engines(
         &self,
         profiles: &[Profile],
         engines: &[String],
+        with_memory: bool,
     ) -> anyhow::Result<Vec<EngineArm>> {
         // One warning about a small window is enough for all candidates.
         let quiet = Out::silent();
@@ -58,14 +61,21 @@ impl Fitter<'_> {
             [] => Profile::all().collect(),
             given => given.to_vec(),
         };
-        let of_profiles = profiles.into_iter().map(|profile| {
-            let fitted = self.fit(Some(profile), None, None, &quiet)?;
-            Ok(engine_arm(profile.name(), RowKind::Profile, fitted))
-        });
-        let of_engines = engines
-            .iter()
-            .map(|id| Ok(engine_arm(id, RowKind::Engine, self.fit(None, Some(id), None, &quiet)?)));
-        of_profiles.chain(of_engines).collect()
+        let mut arms = Vec::new();
+        for profile in profiles {
+            let fit = Fit { profile: Some(profile), ..self.flags() };
+            let fitted = self.build(&fit, None, &quiet)?;
+            arms.push(engine_arm(profile.name(), RowKind::Profile, fitted));
+            if with_memory {
+                let fitted = self.build(&Fit { memory: true, ..fit }, None, &quiet)?;
+                let name = format!("{profile}, before-newest");
+                arms.push(engine_arm(&name, RowKind::Profile, fitted));
+            }
+        }
+        for id in engines {
+            arms.push(engine_arm(id, RowKind::Engine, self.fit(None, Some(id), None, &quiet)?));
+        }
+        Ok(arms)
     }
 
     /// Returns the data of the session that an evaluation needs.

@@ -118,7 +118,7 @@ impl Run<'_> {
 
     fn arms(&self, fitter: &Fitter<'_>, out: &Out) -> anyhow::Result<Vec<BenchArm>> {
         let args = self.args;
-        let engines = fitter.engines(&args.profiles, &args.engines)?;
+        let engines = fitter.engines(&args.profiles, &args.engines, false)?;
         let mut arms: Vec<_> = engines.into_iter().map(BenchArm::Engine).collect();
         if let Some(model) = &args.summary_model {
             let profile = args.profiles.first().copied().unwrap_or_else(Profile::default);

@@ -1,6 +1,6 @@
 //! The terminal output of `ctx eval`.
 
-use ctx_eval::eval::{EvalReport, EvalRow, RowKind, SingleCompactionRow};
+use ctx_eval::eval::{EvalReport, EvalRow, RowKind, Share, SingleCompactionRow};
 
 use super::equal_size;
 use crate::format::{escaped, percent, shortened, thousands, usd, wrapped};
@@ -18,8 +18,11 @@ const REASON_CHARS: usize = 400;
 
 /// Columns dropped on a narrow terminal, in this order. The page and `--json` have most of them.
 /// The first is the kind of a candidate, which its name shows.
-const SPARED: [&str; 9] = [
+const SPARED: [&str; 12] = [
     "kind",
+    "block tokens",
+    "re-reads answered",
+    "loose",
     "est. error",
     "ratio",
     "calls",
@@ -81,11 +84,20 @@ fn replayed(report: &EvalReport) -> Table {
         }),
         ("coverage", |row| coverage(row.coverage)),
         ("ungrounded", |row| faults(row.ungrounded)),
+        ("needed next", |row| share(row.needed_next.strict.share())),
+        ("loose", |row| share(row.needed_next.loose.share())),
+        ("block tokens", |row| thousands(row.block_tokens).into()),
+        ("re-reads answered", |row| answered(row.needed_next.repeated)),
         ("wedges", |row| faults(row.wedges as u64)),
         ("est. error", |row| share(row.estimate_error)),
         ("kind", |row| kind(row.kind).into()),
     ];
     Table::of(&report.rows, &SPARED, columns)
+}
+
+/// `1 of 61`.
+fn answered(repeated: Share) -> Cell {
+    format!("{} of {}", thousands(repeated.kept), thousands(repeated.of)).into()
 }
 
 /// Returns the name of a row.

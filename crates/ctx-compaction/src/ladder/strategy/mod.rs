@@ -81,7 +81,8 @@ impl<'a, 'l> SummaryWriter<'a, 'l> {
         if !messages.has_text(0..job.messages.len()) {
             return Err(Failure::Nothing);
         }
-        let previous = job.previous.as_ref().map(|previous| without_file_lists(&previous.text));
+        let previous =
+            job.previous.as_ref().map(|previous| ctx_extract::without_blocks(&previous.text));
         let previous = previous.filter(|text| !text.trim().is_empty());
         let fixed = gauge.text(&prompts.longest());
         let measure = previous.as_deref().map_or(Tokens::ZERO, |text| gauge.text(text));
@@ -204,25 +205,4 @@ impl ChunkRatio {
     pub fn parts(self, sizes: &[Tokens], window: Tokens) -> usize {
         (1.0 / self.of(sizes, window)).ceil() as usize
     }
-}
-
-/// Removes the file lists from an earlier summary: they are carried over as data.
-fn without_file_lists(summary: &str) -> String {
-    let mut inside = false;
-    let lines = summary.lines().filter(|line| match line.trim() {
-        "<read-files>" | "<modified-files>" => {
-            inside = true;
-            false
-        }
-        "</read-files>" | "</modified-files>" => {
-            inside = false;
-            false
-        }
-        // A block that is never closed hides only its own lines.
-        line => {
-            inside &= !line.starts_with('#');
-            !inside
-        }
-    });
-    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }

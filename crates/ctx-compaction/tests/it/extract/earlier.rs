@@ -126,6 +126,7 @@ fn a_recorded_example_tells_nothing_as_open_that_was_done() {
     };
     let said = history.read(0..plan.cut);
     let text = extract(&ExtractInput {
+        state: None,
         messages: &said,
         facts: &FactLedger::of(&said).facts(),
         previous: Some(previous),

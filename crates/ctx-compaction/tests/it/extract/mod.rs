@@ -4,7 +4,7 @@ mod earlier;
 mod newcomer;
 mod properties;
 mod rules;
-mod script;
+pub(crate) mod script;
 
 use ctx_core::{Counter, Tokens};
 use ctx_extract::{ExtractInput, extract};
@@ -58,6 +58,7 @@ impl Case<'_> {
         });
         facts.required.extend(given);
         extract(&ExtractInput {
+            state: None,
             messages: &said,
             facts: &facts,
             previous: previous.as_ref(),
@@ -112,7 +113,6 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 
 ## Progress
 ### Done
-- [x] Files changed: src/auth.rs [e:13]
 - [x] Commit [main 4f2a9c1] Add login [e:18]
 - [x] Added `POST /login` in `src/auth.rs`. [e:19]
 
@@ -218,10 +218,6 @@ R: fn watch() {}
 > - unknown keys are errors
 > - do not panic [e:3]
 
-## Early Progress
-- Files changed: src/config.rs [e:5]
-- Now let me update the watcher [e:7]
-
 ## Context for Suffix
 - The settings live in `src/config.rs`; the loader is called twice because of the watcher. [e:4]
 "#,
@@ -229,7 +225,7 @@ R: fn watch() {}
 }
 
 #[test]
-fn a_previous_summary_is_merged_and_what_was_finished_moves_to_done() {
+fn a_previous_summary_is_merged_and_what_was_finished_is_told_as_done_once() {
     Case {
         script: r#"
 U: now publish the parser crate
@@ -238,7 +234,7 @@ A> bash {"command":"cargo publish"}
 R: Uploaded ini-parser v0.2.0
 "#,
         previous: Some(
-            "## Goal\n- Latest, superseding earlier asks: document the parser [e:p3]\n\
+            "## Goal\n- Latest ask: document the parser [e:p3]\n\
              - First: write an INI parser [e:p1]\n\n\
              ## Constraints & Preferences\n- never use unsafe [e:p1]\n\n## Progress\n### Done\n\
              - [x] wrote src/ini.rs [e:p2]\n\n### In Progress\n\
@@ -259,7 +255,6 @@ R: Uploaded ini-parser v0.2.0
 ## Progress
 ### Done
 - [x] wrote src/ini.rs [e:p2]
-- [x] publish the parser crate [e:p3] [e:2]
 - [x] Published the parser crate to the registry as 0.2.0. [e:2]
 - [x] `cargo publish` [e:4]
 

@@ -24,6 +24,8 @@ const LOST_NAMED: usize = 12;
 pub(super) struct Case<'a> {
     pub(super) history: Vec<Arc<Item>>,
     after: &'a [Arc<Item>],
+    /// Those of the messages after it whose uses count.
+    uses: &'a [Arc<Item>],
     /// Handles needed next that one retrieval call finds.
     pub(super) found: HashSet<u32>,
     /// Changed files.
@@ -33,14 +35,22 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn of(history: Vec<Arc<Item>>, after: &'a [Arc<Item>], ids: &HandleIds) -> Self {
-        let all = needed(&history, &[], after);
+    /// Creates a case of the history before `after`. Of the messages after it, `uses` name what is
+    /// needed.
+    pub(super) fn of(
+        history: Vec<Arc<Item>>,
+        after: &'a [Arc<Item>],
+        uses: &'a [Arc<Item>],
+        ids: &HandleIds,
+    ) -> Self {
+        let all = needed(&history, &[], uses);
         Self {
             found: lookup::found(&history, after, &all, ids),
             files: changed_files(&history).into_iter().collect(),
             todos: open_todos(&history),
             history,
             after,
+            uses,
         }
     }
 
@@ -52,7 +62,7 @@ impl<'a> Case<'a> {
     /// Returns the needed handles that are not in the kept tail of a budget.
     pub(super) fn needed(&self, budget: Tokens) -> Vec<Needed> {
         let (before, kept) = self.history.split_at(tail(&self.history, budget).start);
-        needed(before, kept, self.after)
+        needed(before, kept, self.uses)
     }
 
     /// Looks up the labels in a request with this `text`.

@@ -18,6 +18,8 @@ const OUTSIDE: f64 = 0.025;
 pub enum Measure {
     /// Handles needed next, strictly.
     Strict,
+    /// All handles needed next.
+    Loose,
     /// Planted statements.
     Planted,
 }
@@ -26,6 +28,7 @@ impl Measure {
     fn of(self, figures: &Figures) -> Share {
         match self {
             Self::Strict => figures.strict.present,
+            Self::Loose => figures.loose.present,
             Self::Planted => figures.planted.statements,
         }
     }
@@ -55,7 +58,7 @@ pub(super) fn differences(all: &[ArmReport], sessions: &[SessionBench]) -> Vec<D
     let Some((reference, others)) = all.split_first() else { return Vec::new() };
     let mut found = Vec::new();
     for (arm, cell) in others.iter().flat_map(|arm| arm.cells.iter().map(move |cell| (arm, cell))) {
-        for measure in [Measure::Strict, Measure::Planted] {
+        for measure in [Measure::Strict, Measure::Loose, Measure::Planted] {
             let pairs: Vec<(Share, Share)> = sessions
                 .iter()
                 .filter_map(|session| {

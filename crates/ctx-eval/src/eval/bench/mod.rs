@@ -21,6 +21,7 @@ mod handles;
 mod lookup;
 mod needed;
 mod planted;
+mod replayed;
 mod report;
 mod request;
 mod run;
@@ -38,11 +39,12 @@ pub use difference::{Difference, Measure};
 pub use handles::HandleKind;
 pub(crate) use handles::holds_word;
 pub use planted::{Statement, built_in_statements, statements};
+pub(super) use replayed::ReplayLabels;
 pub use report::{ArmReport, BenchReport, Cell, CutReport, Loss, SessionBench, Setting};
 pub use run::bench;
 pub use score::{Figures, NeededFigures, PlantedFigures, ReceiptFigures};
 
-pub use super::share::Share;
+pub use super::Share;
 
 use super::EvalSetup;
 

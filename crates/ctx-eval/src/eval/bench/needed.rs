@@ -32,16 +32,16 @@ pub(super) fn horizon(after: &[Arc<Item>]) -> &[Arc<Item>] {
     &after[..end.unwrap_or(after.len())]
 }
 
-/// Returns the needed handles, in the order of their use. `before` is the history without the kept
-/// tail.
-pub(super) fn needed(before: &[Arc<Item>], tail: &[Arc<Item>], after: &[Arc<Item>]) -> Vec<Needed> {
+/// Returns the handles that messages after the cut need, in the order of their use. `before` is the
+/// history without the kept tail.
+pub(super) fn needed(before: &[Arc<Item>], tail: &[Arc<Item>], uses: &[Arc<Item>]) -> Vec<Needed> {
     let said = |items: &[Arc<Item>]| -> HashSet<u32> {
         items.iter().flat_map(|item| item.said.iter().copied()).collect()
     };
     let (old, kept) = (said(before), said(tail));
     let (mut used, mut said_after) = (HashSet::new(), HashSet::<u32>::new());
     let mut found = Vec::new();
-    for (used_by, item) in horizon(after).iter().enumerate() {
+    for (used_by, item) in uses.iter().enumerate() {
         if item.speaker != Speaker::Agent {
             said_after.extend(&item.said);
             continue;

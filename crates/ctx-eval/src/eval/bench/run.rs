@@ -7,7 +7,7 @@ use ctx_core::{Entry, Error, Result, Tokens};
 use super::arms::{BenchArm, Outcome, Task};
 use super::case::Case;
 use super::handles::HandleIds;
-use super::needed::Needed;
+use super::needed::{Needed, horizon};
 use super::planted::Planted;
 use super::report::{ArmReport, CutReport, SessionBench, Setting};
 use super::request::Request;
@@ -51,7 +51,8 @@ pub async fn bench(
     for (nth, &at) in places.iter().enumerate() {
         let set = number * plan.cuts + nth;
         let planted = Planted::of(&items[..at], &plan.statements, set, &counter, &mut run.ids)?;
-        let case = Case::of(items[..at].to_vec(), &items[at..], &run.ids);
+        let after = &items[at..];
+        let case = Case::of(items[..at].to_vec(), after, horizon(after), &run.ids);
         run.cut(&case, planted.as_ref()).await?;
     }
     for point in &points {
@@ -66,7 +67,7 @@ pub async fn bench(
             entries.iter().map(|entry| Item::of(entry, false, &counter, &mut run.ids)).collect()
         };
         let (before, after) = (read(&point.before)?, read(&point.after)?);
-        let case = Case::of(before, &items[next..], &run.ids);
+        let case = Case::of(before, &items[next..], &items[next..], &run.ids);
         run.recorded(&case, &after).await?;
     }
     Ok(run.report)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Share;
 use super::arms::Task;
 use super::handles::HandleIds;
-use super::needed::{HORIZON, needed};
+use super::needed::{HORIZON, horizon, needed};
 use super::planted::Planted;
 use super::session::{Item, cuts, parts, tail, tokens};
 use super::work::{changed_files, open_todos};
@@ -56,7 +56,10 @@ impl Session {
         let (before, after) = self.items.split_at(at);
         let (before, tail) = before.split_at(at - kept);
         let named = |handle| self.ids.get(handle).unwrap().text.clone();
-        needed(before, tail, after).iter().map(|it| (named(it.handle), it.strict)).collect()
+        needed(before, tail, horizon(after))
+            .iter()
+            .map(|it| (named(it.handle), it.strict))
+            .collect()
     }
 }
 

@@ -176,6 +176,7 @@ fn carry_out(
     }
     let budget = Tokens(ask.tokens).min(removed.scale(0.25));
     let written = extract(&ExtractInput {
+        state: None,
         messages: &said,
         facts: &FactLedger::of(&said).facts(),
         previous: previous.as_ref(),

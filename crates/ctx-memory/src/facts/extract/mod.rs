@@ -4,13 +4,13 @@ mod clauses;
 mod lasting;
 mod rules;
 
-use async_trait::async_trait;
-use ctx_core::{Result, Role, Timestamp};
+use ctx_core::{Role, Timestamp};
 
-use super::{Fact, FactCandidate, Proposal, RejectedProposal, Spent};
+use super::{FactCandidate, Proposal, RejectedProposal, Spent};
 use ctx_search::Segment;
 
-pub use rules::{IsSecret, Rules};
+pub use rules::find_facts;
+pub(crate) use rules::is_secret;
 
 /// One message, as an extractor reads it.
 #[derive(Clone, Copy, Debug)]
@@ -55,16 +55,4 @@ pub struct Extraction {
     pub warnings: Vec<String>,
     /// What it cost.
     pub spent: Spent,
-}
-
-/// Extracts facts from messages.
-#[async_trait]
-pub trait Extractor: Send + Sync {
-    /// Returns the facts in these messages, in order. `known` are the current facts most similar to
-    /// the messages; an extractor may refer to them.
-    ///
-    /// # Errors
-    ///
-    /// If nothing could be extracted at all. An extractor that falls back to another does not fail.
-    async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Result<Extraction>;
 }

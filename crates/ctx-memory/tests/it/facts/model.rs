@@ -7,8 +7,7 @@ use ctx_core::{
     Timestamp, Tokens, Usage,
 };
 use ctx_memory::facts::{
-    DailyBudget, DailySpend, Extraction, Extractor, ModelExtractor, RejectionReason, SourceMessage,
-    Spent,
+    DailyBudget, Extraction, ModelExtractor, RejectionReason, SourceMessage, Spent,
 };
 use futures_util::FutureExt;
 
@@ -65,7 +64,7 @@ impl Timer for Now {
 
 fn extractor(model: Arc<Fake>, cap: DailyBudget) -> ModelExtractor {
     let models = SummaryModels { chain: vec![model], timer: Arc::new(Now) };
-    ModelExtractor::new(models, DailySpend::default().at(Timestamp(0)), cap)
+    ModelExtractor::new(models, cap)
 }
 
 const TALK: [&str; 3] = [
@@ -87,7 +86,7 @@ fn run(extractor: &ModelExtractor) -> Extraction {
             text,
         })
         .collect();
-    extractor.extract(&said, &[]).now_or_never().expect("nothing is waited for").unwrap()
+    extractor.extract(&said, &[]).now_or_never().expect("nothing is waited for")
 }
 
 #[test]

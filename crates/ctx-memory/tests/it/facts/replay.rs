@@ -25,7 +25,11 @@ fn contents() -> impl Strategy<Value = String> {
 
 fn candidates() -> impl Strategy<Value = FactCandidate> {
     (contents(), 0..6usize, 0..20i64).prop_map(|(content, kind, at)| {
-        candidate(FactKind::ALL[kind % FactKind::ALL.len()], &content, at)
+        candidate(
+            [FactKind::Config, FactKind::Decision, FactKind::TaskState][kind % 3],
+            &content,
+            at,
+        )
     })
 }
 

@@ -1,5 +1,5 @@
 use ctx_core::{Role, Timestamp};
-use ctx_memory::facts::{FactCandidate, FactKind, Rules, SourceMessage};
+use ctx_memory::facts::{FactCandidate, FactKind, SourceMessage, find_facts};
 
 fn read(talk: &[(Role, &str)]) -> Vec<FactCandidate> {
     let ids: Vec<String> = (0..talk.len()).map(|at| format!("e{at}")).collect();
@@ -10,7 +10,7 @@ fn read(talk: &[(Role, &str)]) -> Vec<FactCandidate> {
         timestamp: Timestamp(1),
         text,
     });
-    Rules::default().find(&said.collect::<Vec<_>>())
+    find_facts(&said.collect::<Vec<_>>())
 }
 
 fn found(text: &str) -> Vec<(FactKind, String)> {

@@ -3,6 +3,7 @@
 mod quote;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use ctx_core::text::Slice;
 use ctx_core::{Entry, EntryId, Error, ErrorKind, Result};
@@ -83,6 +84,29 @@ pub struct SummaryText<'a> {
     pub originals: &'a [CitedMessage],
 }
 
+/// The facts of the messages that summaries stand for. A message is read once, if the summaries of
+/// a session come in their order.
+#[derive(Debug, Default)]
+pub struct SummaryFacts {
+    ledger: FactLedger,
+    known: Arc<LedgerFacts>,
+}
+
+impl SummaryFacts {
+    /// Returns the facts of these messages, the first ones of the session.
+    fn of(&mut self, originals: &[CitedMessage]) -> Arc<LedgerFacts> {
+        if originals.len() < self.ledger.messages() {
+            *self = Self::default();
+        }
+        let fresh = originals.slice(self.ledger.messages()..);
+        if !fresh.is_empty() {
+            fresh.iter().for_each(|one| self.ledger.read(one));
+            self.known = Arc::new(self.ledger.facts());
+        }
+        self.known.clone()
+    }
+}
+
 /// Returns where a text comes from: the lines of summaries that contain it or state the fact with
 /// these words, newest compaction first; else the messages that contain it.
 ///
@@ -98,14 +122,18 @@ pub fn line_origins(transcript: &Transcript, text: &str) -> Result<Vec<LineOrigi
     let items = transcript.messages_to(None)?;
     let said = cited_messages(items.iter().map(|item| &*item.entry));
     let list = transcript.compaction_list(None)?;
-    let mut summaries: Vec<_> = list.iter().rev().map(|one| SummaryText::of(one, &said)).collect();
-    let mut found: Vec<_> = summaries.iter().flat_map(|one| one.origins(&asked)).collect();
+    let mut facts = SummaryFacts::default();
+    // The ledger of the facts goes on from one summary to the next.
+    let of_summary =
+        |one: &StoredCompaction| SummaryText::of(one, &said).origins(&asked, &mut facts);
+    let by_summary: Vec<Vec<LineOrigin>> = list.iter().map(of_summary).collect();
+    let mut found: Vec<LineOrigin> = by_summary.into_iter().rev().flatten().collect();
     if found.is_empty() {
-        summaries.push(SummaryText { compaction: None, text: &asked, originals: &said });
-        found = summaries.last().map(|one| one.origins(&asked)).unwrap_or_default();
+        let whole = SummaryText { compaction: None, text: &asked, originals: &said };
+        found = whole.origins(&asked, &mut facts);
         found.retain(|origin| !origin.sources.is_empty());
     }
-    let superseded = FactLedger::of(&said).facts().superseded;
+    let superseded = &facts.of(&said).superseded;
     for origin in &mut found {
         for stated in &mut origin.facts {
             let is_it =
@@ -142,11 +170,13 @@ impl<'a> SummaryText<'a> {
     }
 
     /// Returns where the lines with these words come from, or else the lines that state the facts
-    /// with these words.
+    /// with these words. `facts` are those of the session.
     #[must_use]
-    pub fn origins(&self, asked: &str) -> Vec<LineOrigin> {
-        let LedgerFacts { mut required, superseded, .. } = FactLedger::of(self.originals).facts();
-        required.extend(superseded.into_iter().map(|old| old.fact));
+    pub fn origins(&self, asked: &str, facts: &mut SummaryFacts) -> Vec<LineOrigin> {
+        let facts = facts.of(self.originals);
+        let superseded = facts.superseded.iter().map(|old| &old.fact);
+        let required: Vec<RequiredFact> =
+            facts.required.iter().chain(superseded).cloned().collect();
         let asked = &*bare(asked);
         let wanted = folded(asked).0;
         let lines: Vec<_> = lines(self.text)

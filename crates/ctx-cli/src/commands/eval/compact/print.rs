@@ -197,13 +197,14 @@ fn recorded(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
     if !report.arms.iter().any(|arm| arm.figures(here).is_some()) {
         return Ok(());
     }
-    let title = "Where the agents compacted themselves, at most the tokens of their own requests";
+    let title = "Where the agents compacted themselves, at most the tokens of their own requests; \
+                 used in the rest of the session";
     heading(out, title)?;
     let columns = [
         column("compactions", here, |f| thousands(f.histories).into()),
         column("strict", here, |f| share(f.strict.present)),
-        difference(report, here, Measure::Strict),
         column("all used", here, |f| share(f.loose.present)),
+        difference(report, here, Measure::Loose),
         column("files named", here, |f| share(f.files)),
         column("tokens", here, tokens),
     ];
