@@ -64,9 +64,8 @@ fn of_chats(data: &Path) -> Result<Vec<Label>> {
 
 /// Returns the facts that a memory learns from the messages of a session.
 fn learned(session: &str, segments: &[Segment]) -> Result<Vec<Label>> {
-    let ids: Vec<String> = (0..segments.len()).map(|at| at.to_string()).collect();
-    let said = segments.iter().zip(&ids).map(|(one, id)| SourceMessage::of(one, id));
+    let said: Vec<_> = segments.iter().map(SourceMessage::of).collect();
     let mut store = FactStore::in_memory(Scope::Session);
-    store.learn(find_facts(&said.collect::<Vec<_>>()))?;
+    store.learn(find_facts(&said))?;
     Ok(store.facts().map(|fact| Label::new(session, fact.kind.name(), &fact.content)).collect())
 }

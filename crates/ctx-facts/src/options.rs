@@ -1,7 +1,7 @@
 //! Choices out of options that the agent offered.
 
 use ctx_core::Chars;
-use ctx_core::text::tail;
+use ctx_core::text::{head_chars, tail};
 use ctx_text::{WordList, is_cjk, sentences};
 
 /// Words before a choice: "let's go with", "用".
@@ -102,41 +102,34 @@ fn number(label: char) -> Option<usize> {
 /// Reads which option an answer names at its beginning.
 fn choice(answer: &str) -> Option<Choice> {
     let words = words(answer);
-    let lower = |word: &String| word.to_lowercase();
-    let leads = words.iter().take_while(|word| {
-        LEADS.contains(&&*lower(word)) && !(word.len() == 1 && word.as_str() == "A")
-    });
-    let leads = leads.count();
-    let word = words.get(leads).filter(|_| leads <= MOST_LEADS)?;
-    let next = words.get(leads + 1).map(lower);
-    let is_alone = next
-        .is_none_or(|next| !next.starts_with(char::is_alphanumeric) || FOLLOWS.contains(&&*next));
-    let lower = lower(word);
-    let ordinal = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
-    let ordinal =
-        ordinal.filter(|(_, ordinal)| *ordinal == lower).find_map(|(n, _)| n.chars().next());
-    let label = word.chars().next().filter(|_| word.chars().count() == 1);
+    let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let is_lead = |at: usize| LEADS.contains(&&*lower[at]) && words[at] != "A";
+    let at = (0..words.len()).take(MOST_LEADS + 1).find(|&at| !is_lead(at))?;
+    let goes_on = |next: &String| {
+        next.starts_with(char::is_alphanumeric) && !FOLLOWS.contains(&next.as_str())
+    };
+    if lower.get(at + 1).is_some_and(goes_on) {
+        return None;
+    }
+    let mut ordinals = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
+    let ordinal = ordinals.find(|(_, word)| *word == lower[at]);
+    let mut label = ordinal.map_or(words[at].as_str(), |(number, _)| number).chars();
+    let (Some(label), None) = (label.next(), label.next()) else { return None };
     // A small letter is a choice only if little follows it.
-    let label = label.filter(|c| !c.is_ascii_lowercase() || words.len() <= leads + 2);
-    let by_letter = label.map(|label| label.is_ascii_alphabetic());
-    let at = number(ordinal.or(label)?.to_ascii_uppercase())?;
-    is_alone.then_some(Choice { by_letter: by_letter.filter(|_| ordinal.is_none()), at })
+    if label.is_ascii_lowercase() && words.len() > at + 2 {
+        return None;
+    }
+    let by_letter = ordinal.is_none().then(|| label.is_ascii_alphabetic());
+    Some(Choice { by_letter, at: number(label.to_ascii_uppercase())? })
 }
 
 /// Returns the first words of a text; each Chinese character and each mark is one.
 fn words(text: &str) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let mut joins = false;
-    for c in text.trim_start().chars().take(120) {
-        let is_part = !is_cjk(c) && (c.is_alphanumeric() || matches!(c, '\'' | '’'));
-        match out.last_mut() {
-            Some(word) if joins && is_part => word.push(if c == '’' { '\'' } else { c }),
-            _ if c.is_whitespace() => {}
-            _ => out.push(c.to_string()),
-        }
-        joins = is_part;
-    }
-    out
+    let text = head_chars(text, 120).replace('’', "'");
+    let is_part = |c: char| !is_cjk(c) && (c.is_alphanumeric() || c == '\'');
+    let apart = |c| if is_part(c) { c.to_string() } else { format!(" {c} ") };
+    let apart: String = text.chars().map(apart).collect();
+    apart.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

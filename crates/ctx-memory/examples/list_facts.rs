@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for line in std::io::stdin().lock().lines() {
         let said: Said = serde_json::from_str(&line?)?;
         let message = SourceMessage {
-            entry: "e",
+            entry: "e".into(),
             session: &said.session,
             role: &said.role,
             timestamp: Timestamp(0),

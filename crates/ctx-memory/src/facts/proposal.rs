@@ -17,10 +17,8 @@ pub(super) const SUPERSEDED_MAX: usize = 10;
 /// The operation that a model proposes for a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProposedOperation {
-    /// Not specified: the rules decide.
+    /// Add a new fact, if it is new. Also stands for an unknown operation.
     #[default]
-    Unspecified,
-    /// Add a new fact.
     Add,
     /// Update a known fact with more detail.
     Update,
@@ -33,17 +31,16 @@ pub enum ProposedOperation {
 }
 
 impl ProposedOperation {
-    /// Parses an operation; an unknown name is [`ProposedOperation::Unspecified`].
+    /// Parses an operation.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
         let bare = name.trim().to_ascii_lowercase();
         match bare.as_str() {
-            "add" | "new" | "create" => Self::Add,
             "update" | "edit" | "modify" | "merge" => Self::Update,
             "supersede" | "replace" | "contradict" | "invalidate" => Self::Supersede,
             "delete" | "remove" | "forget" | "erase" | "drop" | "clear" => Self::Delete,
             "none" | "noop" | "skip" | "ignore" | "keep" => Self::None,
-            _ => Self::Unspecified,
+            _ => Self::Add,
         }
     }
 }

@@ -18,6 +18,9 @@ use super::{Fact, FactCandidate, FactId, Update};
 /// The maximum number of known facts that a new one is compared with.
 const RELATED_MAX: usize = 32;
 
+/// A word in more facts than this does not relate two facts that share rarer ones.
+const COMMON: usize = 1_000;
+
 /// The file is rewritten when it has more than twice as many lines as facts, plus this number.
 const SLACK: usize = 256;
 
@@ -268,7 +271,7 @@ impl FactStore {
 
     /// Decides about a candidate by comparing it with the most similar facts.
     fn decided(&self, candidate: &FactCandidate) -> Update {
-        let mut related = self.index.related(&word_set(&candidate.content));
+        let mut related = self.index.matches(&word_set(&candidate.content), COMMON);
         related.retain(|m| {
             self.facts
                 .get(m.place)

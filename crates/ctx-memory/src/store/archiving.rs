@@ -7,7 +7,7 @@ use ctx_core::{Entry, Result, Role, Timestamp};
 use ctx_search::Segment;
 
 use super::session::Shared;
-use crate::facts::{FactStore, SourceMessage};
+use crate::facts::{FactStore, SourceMessage, find_facts};
 
 /// Messages waiting to be archived. The view already lists them as dropped.
 #[derive(Default)]
@@ -109,9 +109,8 @@ impl Shared {
     /// options before it.
     fn learn(&self, segments: &[Segment]) {
         let Some(facts) = &self.facts else { return };
-        let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-        let said = segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id));
-        let candidates = find_facts(&said.collect::<Vec<_>>());
+        let said: Vec<_> = segments.iter().map(SourceMessage::of).collect();
+        let candidates = find_facts(&said);
         if candidates.is_empty() {
             return;
         }

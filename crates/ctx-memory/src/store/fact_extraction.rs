@@ -105,9 +105,7 @@ impl FactExtraction {
         (facts, session): (&Arc<Mutex<FactStore>>, Option<&str>),
         told: &mut Vec<String>,
     ) -> Result<()> {
-        let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-        let said: Vec<SourceMessage<'_>> =
-            segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id)).collect();
+        let said: Vec<_> = segments.iter().map(SourceMessage::of).collect();
         let known = known(facts.clone(), &said, session).await?;
         let extractor = ModelExtractor::new(self.models.clone(), self.cap).with_spending(spending);
         let found = extractor.extract(&said, &known).await;

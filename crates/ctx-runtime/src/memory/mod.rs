@@ -204,9 +204,7 @@ pub(crate) fn learn_facts(
     segments: &[Segment],
 ) -> Result<Option<LearnOutcome>> {
     let Some(facts) = facts.filter(|_| config.knowledge_extraction) else { return Ok(None) };
-    let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-    let messages = segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id));
-    let found = find_facts(&messages.collect::<Vec<_>>());
+    let found = find_facts(&segments.iter().map(SourceMessage::of).collect::<Vec<_>>());
     if found.is_empty() {
         return Ok(None);
     }

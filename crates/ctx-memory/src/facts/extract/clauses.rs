@@ -9,6 +9,8 @@ static OPENERS: WordList = WordList::new("clause.openers");
 static ASKS: WordList = WordList::new("clause.asks");
 /// Beginnings of a condition or an example: the sentence does not state a fact.
 static CONDITIONS: WordList = WordList::new("clause.conditions");
+/// Beginnings of a clause about what is tried or felt, which states no fact: "I'm looking for".
+static EFFORTS: WordList = WordList::new("clause.efforts");
 /// Words that introduce a clause and say nothing.
 static LEADS: WordList = WordList::new("clause.leads");
 /// Beginnings of a reason, which stays with its clause, in languages without spaces.
@@ -31,7 +33,11 @@ pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
     clauses.truncate(first.min(clauses.len().saturating_sub(usize::from(is_question))));
     // What ends with a colon introduces a list or code.
     clauses.retain(|clause| !clause.ends_with([':', '：']));
-    clauses.into_iter().map(bare).collect()
+    let tries = |clause: &&str| {
+        let lower = head_chars(clause, 32).to_lowercase();
+        EFFORTS.iter().any(|words| lower.starts_with(words))
+    };
+    clauses.into_iter().map(bare).filter(|clause| !tries(clause)).collect()
 }
 
 /// Returns a clause without the words and marks that introduce or end it: "ok, so", "and".

@@ -6,8 +6,7 @@ use ctx_text::{WordList, is_cjk, is_name, is_step, marks};
 use crate::facts::FactKind;
 use crate::facts::words::word_set;
 
-/// Words that report a decision: by themselves, after "we" or "I", and before what is used.
-static DECISIONS: WordList = WordList::new("fact.decisions");
+/// Words that report a decision: after "we" or "I", by themselves, and before what is used.
 static DECIDED: WordList = WordList::new("fact.decided");
 static SPEAKERS: WordList = WordList::new("fact.speakers");
 static CHOICES: WordList = WordList::new("fact.choices");
@@ -28,8 +27,6 @@ static SETTINGS: WordList = WordList::new("fact.settings");
 static STRUCTURE: WordList = WordList::new("fact.structure");
 /// Beginnings of what users say about themselves: "my name is".
 static PERSONAL: WordList = WordList::new("fact.personal");
-/// Words before a name: "I'm Ada".
-static SELVES: WordList = WordList::new("fact.selves");
 /// Beginnings of clauses that refer to something named elsewhere: alone they say nothing.
 static POINTING: WordList = WordList::new("fact.pointing");
 static POINTING_ANYWHERE: WordList = WordList::new("fact.pointing_anywhere");
@@ -50,15 +47,16 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
     let has = |list: &WordList| list.iter().any(|words| lower.contains(words));
     let begins = |list: &WordList| list.iter().any(|words| lower.trim_start().starts_with(words));
-    let number = clause.contains(|c: char| c.is_ascii_digit());
-    let reports = has(&DECIDED) && has(&SPEAKERS) && !has(&ADDRESSED);
-    let decides = (has(&DECISIONS) || reports || has(&CHOICES)) && words(clause) > 2;
-    let is_named = || clause.split_whitespace().nth(1).is_some_and(is_name) && begins(&SELVES);
-    let limits = || {
-        let counts = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        LIMITS.iter().any(|words| lower.split(words).skip(1).any(counts))
+    // A value follows the words within so many characters.
+    let gives = |list: &WordList, within| {
+        let has_digit = |rest: &str| rest.chars().take(within).any(|c| c.is_ascii_digit());
+        list.iter().any(|words| lower.split(words).skip(1).any(has_digit))
     };
-    let removes = begins(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
+    let decides = has(&DECIDED) && has(&SPEAKERS) && !has(&ADDRESSED) && words(clause) > 3
+        || has(&CHOICES) && words(clause) > 2;
+    // "I'm Ada".
+    let is_named = || clause.split_whitespace().nth(1).is_some_and(is_name);
+    let removes = has(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
     Some(match stated_kind(clause)? {
         _ if sets_rule(&lower) => FactKind::Constraint,
         ctx_facts::FactKind::Personal if is_named() || begins(&PERSONAL) && !has(&OTHERS) => {
@@ -66,8 +64,8 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
         }
         _ if has(&STRUCTURE) => FactKind::Architecture,
         _ if decides || removes || marks.contrast && has(&USES) => FactKind::Decision,
-        ctx_facts::FactKind::Constraint if limits() => FactKind::Constraint,
-        _ if number && has(&SETTINGS) => FactKind::Config,
+        ctx_facts::FactKind::Constraint if gives(&LIMITS, 2) => FactKind::Constraint,
+        _ if gives(&SETTINGS, 24) => FactKind::Config,
         _ => return None,
     })
 }

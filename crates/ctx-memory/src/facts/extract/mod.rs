@@ -4,6 +4,8 @@ mod clauses;
 mod lasting;
 mod rules;
 
+use std::borrow::Cow;
+
 use ctx_core::{Role, Timestamp};
 
 use super::{FactCandidate, Proposal, RejectedProposal, Spent};
@@ -13,10 +15,10 @@ pub use rules::find_facts;
 pub(crate) use rules::is_secret;
 
 /// One message, as an extractor reads it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SourceMessage<'a> {
     /// The id of its entry.
-    pub entry: &'a str,
+    pub entry: Cow<'a, str>,
     /// The session it belongs to.
     pub session: &'a str,
     /// Its role.
@@ -28,12 +30,12 @@ pub struct SourceMessage<'a> {
 }
 
 impl<'a> SourceMessage<'a> {
-    /// Returns the message of an archived segment. `id` is the segment's own id, written out by the
-    /// caller; it is used if the segment has no entry.
+    /// Returns the message of an archived segment. A segment without an entry has its own id.
     #[must_use]
-    pub fn of(segment: &'a Segment, id: &'a str) -> Self {
+    pub fn of(segment: &'a Segment) -> Self {
+        let own = || segment.id.to_string().into();
         Self {
-            entry: segment.entry_id.as_deref().unwrap_or(id),
+            entry: segment.entry_id.as_deref().map_or_else(own, Cow::Borrowed),
             session: &segment.session_id,
             role: &segment.role,
             timestamp: segment.timestamp,
@@ -55,4 +57,13 @@ pub struct Extraction {
     pub warnings: Vec<String>,
     /// What it cost.
     pub spent: Spent,
+}
+
+impl Extraction {
+    pub(super) fn warn(&mut self, warning: impl Into<String>) {
+        let warning = warning.into();
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
 }

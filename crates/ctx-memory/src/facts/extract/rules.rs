@@ -69,7 +69,7 @@ fn candidates(
     let mut out = Vec::new();
     let (mut seen, mut counts) = (HashSet::new(), vec![0; said.len()]);
     for (at, kind, content, context) in found {
-        let one = said[at];
+        let one = &said[at];
         if counts[at] == PER_MESSAGE || is_secret(&content) || is_secret(&context) {
             continue;
         }
@@ -78,7 +78,7 @@ fn candidates(
             content,
             context,
             timestamp: one.timestamp,
-            source_entry_ids: vec![one.entry.to_owned()],
+            source_entry_ids: vec![one.entry.to_string()],
             session_id: one.session.to_owned(),
         };
         let candidate = candidate.bounded().filter(|c| seen.insert(c.content.clone()));

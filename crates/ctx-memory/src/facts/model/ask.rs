@@ -56,7 +56,7 @@ impl ModelExtractor {
     /// most similar to them; the model may refer to these.
     pub async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Extraction {
         let begun = self.models.timer.elapsed();
-        let mut run = Run { begun, found: Extraction::default() };
+        let mut run = Extraction::default();
         let room = self.call_chars();
         let shown = shown(said);
         let mut rest = shown.as_slice();
@@ -65,11 +65,12 @@ impl ModelExtractor {
             rest = later;
             let answer = match room {
                 0 => None,
-                _ => self.ask(now, known, &mut run).await,
+                _ => self.ask(now, known, begun, &mut run).await,
             };
             let Some(answer) = answer else {
-                let said: Vec<SourceMessage<'_>> = now.iter().map(|(_, said, _)| *said).collect();
-                run.found.candidates.extend(find_facts(&said));
+                let said: Vec<SourceMessage<'_>> =
+                    now.iter().map(|(_, said, _)| said.clone()).collect();
+                run.candidates.extend(find_facts(&said));
                 continue;
             };
             let read = read(&answer.text, now);
@@ -81,14 +82,20 @@ impl ModelExtractor {
             if answer.cut_off {
                 run.warn("the model's list of facts was cut off; the complete facts were used");
             }
-            run.found.proposals.extend(read.proposals);
-            run.found.rejected.extend(read.rejected);
+            run.proposals.extend(read.proposals);
+            run.rejected.extend(read.rejected);
         }
-        run.found
+        run
     }
 
     /// Calls the models in turn and returns the first answer.
-    async fn ask(&self, shown: &[Shown<'_>], known: &[Fact], run: &mut Run) -> Option<Summary> {
+    async fn ask(
+        &self,
+        shown: &[Shown<'_>],
+        known: &[Fact],
+        begun: Duration,
+        run: &mut Extraction,
+    ) -> Option<Summary> {
         let text = prompt(shown, known);
         let spending = || self.spending.lock().unwrap_or_else(PoisonError::into_inner);
         for model in &self.models.chain {
@@ -102,7 +109,7 @@ impl ModelExtractor {
                 run.warn("the daily budget for extracting facts is spent; rules are used instead");
                 return None;
             }
-            let passed = self.models.timer.elapsed().saturating_sub(run.begun);
+            let passed = self.models.timer.elapsed().saturating_sub(begun);
             let left = DEADLINE.saturating_sub(passed);
             if left.is_zero() {
                 run.warn("extracting facts took too long; rules are used instead");
@@ -131,8 +138,8 @@ impl ModelExtractor {
             if let Err(e) = settled {
                 run.warn(format!("the cost of a model call was not recorded: {e}"));
             }
-            run.found.spent.calls += 1;
-            run.found.spent.usd += paid;
+            run.spent.calls += 1;
+            run.spent.usd += paid;
             match answer {
                 Ok(answer) => return Some(answer),
                 Err(e) => run.warn(format!("{} found no facts: {e}", model.name())),
@@ -152,21 +159,6 @@ impl ModelExtractor {
     }
 }
 
-/// The state of a run.
-struct Run {
-    begun: Duration,
-    found: Extraction,
-}
-
-impl Run {
-    fn warn(&mut self, warning: impl Into<String>) {
-        let warning = warning.into();
-        if !self.found.warnings.contains(&warning) {
-            self.found.warnings.push(warning);
-        }
-    }
-}
-
 /// Returns the messages that may be shown: from the user or the agent, without secrets, and without
 /// recalled or injected text.
 fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
@@ -176,7 +168,7 @@ fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
         .filter(|(_, own)| !own.is_empty())
         .enumerate()
         .map(|(n, (one, own))| {
-            (n + 1, *one, Redactor::builtin().redact(&ends(&own)).text.into_owned())
+            (n + 1, one.clone(), Redactor::builtin().redact(&ends(&own)).text.into_owned())
         })
         .collect()
 }

@@ -77,7 +77,7 @@ fn proposal(
         content: content.to_owned(),
         context: context.to_owned(),
         timestamp: newest.unwrap_or(Timestamp::default()),
-        source_entry_ids: sources.iter().map(|one| one.entry.to_owned()).collect(),
+        source_entry_ids: sources.iter().map(|one| one.entry.to_string()).collect(),
         session_id: session.unwrap_or_default().to_owned(),
     };
     let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| id.chars().take(64).collect());
@@ -95,10 +95,10 @@ fn sources<'a>(named: Option<&Value>, said: &[Shown<'a>]) -> Vec<SourceMessage<'
     let found: Vec<SourceMessage<'a>> = said
         .iter()
         .filter(|(number, _, _)| numbers.contains(&(*number as u64)))
-        .map(|(_, one, _)| *one)
+        .map(|(_, one, _)| one.clone())
         .take(SOURCES_MAX)
         .collect();
-    if found.is_empty() { said.iter().map(|(_, one, _)| *one).collect() } else { found }
+    if found.is_empty() { said.iter().map(|(_, one, _)| one.clone()).collect() } else { found }
 }
 
 fn number(value: &Value) -> Option<u64> {

@@ -79,7 +79,7 @@ fn run(extractor: &ModelExtractor) -> Extraction {
         .iter()
         .zip(ids)
         .map(|(text, entry)| SourceMessage {
-            entry,
+            entry: entry.into(),
             session: "s",
             role: &Role::User,
             timestamp: Timestamp(7),

@@ -67,7 +67,7 @@ proptest! {
             Update::Update { id } | Update::None { id } => {
                 prop_assert!(facts.iter().any(|fact| fact.id == *id));
             }
-            Update::Supersede { ids } => {
+            Update::Supersede { ids } | Update::Retire { ids, .. } => {
                 prop_assert!(!ids.is_empty() && ids.iter().all(|id| facts.iter().any(|f| f.id == *id)));
             }
             Update::Add => {}

@@ -4,7 +4,7 @@ use ctx_memory::facts::{FactCandidate, FactKind, SourceMessage, find_facts};
 fn read(talk: &[(Role, &str)]) -> Vec<FactCandidate> {
     let ids: Vec<String> = (0..talk.len()).map(|at| format!("e{at}")).collect();
     let said = talk.iter().zip(&ids).map(|((role, text), entry)| SourceMessage {
-        entry,
+        entry: entry.into(),
         session: "s",
         role,
         timestamp: Timestamp(1),
