@@ -25,16 +25,12 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
     for (of, facts) in [("sessions", of_sessions(data)?), ("chats", of_chats(data)?)] {
         let file = root.join(format!("xtask/labels/facts-of-{of}.jsonl"));
         let found = compare(&file, &facts, print)?;
-        println!(
-            "{of}: {} of {} labelled facts are junk, {} have no label; {} of {} wanted ones found",
-            found.wrong,
-            found.right + found.wrong,
-            found.unlabelled,
-            found.right,
-            found.wanted
-        );
+        let judged = found.right + found.wrong;
+        println!("{of}: {} of {judged} labelled facts are junk", found.wrong);
+        println!("{of}: {} of {} wanted facts are found", found.right, found.wanted);
+        println!("{of}: {} facts have no label", found.unlabelled);
         junk += found.wrong;
-        labelled += found.right + found.wrong;
+        labelled += judged;
     }
     println!("junk: {:.1} %", 100.0 * junk as f64 / labelled.max(1) as f64);
     Ok(())

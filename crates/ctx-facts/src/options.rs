@@ -11,6 +11,9 @@ static FOLLOWS: WordList = WordList::new("choice.follows");
 /// Ordinals, each after its number: "2 second", "2 二".
 static ORDINALS: WordList = WordList::new("choice.ordinals");
 
+/// Words in an option about the current work only: "this session".
+static PASSING: WordList = WordList::new("choice.passing");
+
 /// The words before a choice, at most.
 const MOST_LEADS: usize = 9;
 /// The end of an offer, which asks for the choice.
@@ -49,6 +52,9 @@ pub fn chosen_option(offer: &str, answer: &str) -> Option<String> {
         list.texts.len() > 1 && choice.by_letter.is_none_or(|letter| letter == list.has_letters)
     });
     let option = list?.texts.get(choice.at)?;
+    if PASSING.iter().any(|words| option.to_lowercase().contains(words)) {
+        return None;
+    }
     let option = option.replace("**", "").replace(" | ", ": ");
     let option = option.trim_matches(['|', ' ']);
     Some(match question.len() <= LONG_QUESTION {
@@ -77,18 +83,16 @@ fn offered(offer: &str) -> Vec<Options<'_>> {
 /// Returns the label and the text of a line that states an option: "A. text", "| **2) text** |".
 fn option(line: &str) -> Option<(char, &str)> {
     let bare = line.trim_start_matches([' ', '|', '*', '-', '#', '(', '[', '\t']);
-    let bare = LEADS.iter().find_map(|lead| strip_word(bare, lead)).unwrap_or(bare);
+    // "Option A: text", "方案A：text".
+    let bare = match bare.split_once(' ') {
+        Some((lead, rest)) if LEADS.contains(&&*lead.to_lowercase()) => rest.trim_start(),
+        _ => bare.trim_start_matches(is_cjk),
+    };
     let mut rest = bare.chars();
     let label = rest.next().filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit())?;
     let text = rest.as_str().trim_start_matches('*');
     let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）'])?;
     Some((label, text.trim()))
-}
-
-fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    let (head, rest) = text.split_at_checked(word.len())?;
-    let ends = rest.starts_with(' ') || word.contains(is_cjk);
-    (head.eq_ignore_ascii_case(word) && ends).then(|| rest.trim_start())
 }
 
 /// Returns the position of a letter or digit among labels.
@@ -158,6 +162,9 @@ mod tests {
             (NUMBERED, "1", Some(quick)),
             (NUMBERED, "2. sounds good", Some(map)),
             (NUMBERED, "方案二", Some(map)),
+            ("1. Here (this session)\n2. Elsewhere\n\nWhere?", "1", None),
+            ("Option A: Redis\nOption B: Files\n\nWhich?", "option b", Some("Which? Files")),
+            ("方案A：缓存\n方案B：文件\n\n选哪个？", "选B", Some("选哪个？ 文件")),
             (NUMBERED, "B", None),
             (NUMBERED, "2 files are missing", None),
             (NUMBERED, "first, fix the build", None),

@@ -61,13 +61,7 @@ impl FactKind {
     /// Parses a kind's name, in any case and with any separator: `taskState`, `Task State`.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let bare = |text: &str| -> String {
-            text.chars()
-                .filter(|c| c.is_alphanumeric())
-                .take(40)
-                .flat_map(char::to_lowercase)
-                .collect()
-        };
+        let bare = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
         let wanted = bare(name);
         Self::NAMES.into_iter().find(|(_, name)| bare(name) == wanted).map(|(kind, _)| kind)
     }

@@ -51,13 +51,9 @@ pub(super) struct KnowledgeFile {
 pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
 
 impl KnowledgeFile {
+    /// An empty path means a store without a file.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
-    }
-
-    /// Returns a store without a file.
-    pub(super) fn nowhere() -> Self {
-        Self::new(PathBuf::new())
     }
 
     pub(super) fn is_kept(&self) -> bool {

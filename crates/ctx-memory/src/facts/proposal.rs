@@ -34,8 +34,7 @@ impl ProposedOperation {
     /// Parses an operation.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
-        let bare = name.trim().to_ascii_lowercase();
-        match bare.as_str() {
+        match name.trim().to_ascii_lowercase().as_str() {
             "update" | "edit" | "modify" | "merge" => Self::Update,
             "supersede" | "replace" | "contradict" | "invalidate" => Self::Supersede,
             "delete" | "remove" | "forget" | "erase" | "drop" | "clear" => Self::Delete,

@@ -46,7 +46,7 @@ pub struct FactStore {
     /// The parsed form of each fact, computed on first use.
     statements: Vec<OnceLock<Statement>>,
     places: HashMap<FactId, usize>,
-    index: Index,
+    pub(super) index: Index,
 }
 
 /// The result of [`FactStore::learn`].
@@ -89,7 +89,7 @@ impl FactStore {
     /// Returns a store without a file, for replays and tests.
     #[must_use]
     pub fn in_memory(scope: Scope) -> Self {
-        Self::of(KnowledgeFile::nowhere(), scope)
+        Self::of(KnowledgeFile::new(PathBuf::new()), scope)
     }
 
     fn of(file: KnowledgeFile, scope: Scope) -> Self {
@@ -384,14 +384,6 @@ impl FactStore {
         self.statements.clear();
         self.places.clear();
         self.index = Index::default();
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
-    pub(super) fn at(&self, place: usize) -> Option<&Fact> {
-        self.facts.get(place)
     }
 }
 

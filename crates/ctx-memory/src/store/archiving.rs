@@ -92,10 +92,7 @@ impl Shared {
     /// Archives a message and returns its segment if it is new and may hold facts.
     fn insert(&self, entry: &Entry, now: Timestamp) -> Result<Option<Segment>> {
         let Some(segment) = self.maker.of_entry(entry, now)? else { return Ok(None) };
-        let segment = [segment];
-        let added = self.memory.add(&segment)?;
-        let [segment] = segment;
-        if added == 0 {
+        if self.memory.add(std::slice::from_ref(&segment))? == 0 {
             return Ok(None);
         }
         if let Some(extraction) = &self.extraction {

@@ -59,7 +59,7 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let removes = has(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
     Some(match stated_kind(clause)? {
         _ if sets_rule(&lower) => FactKind::Constraint,
-        ctx_facts::FactKind::Personal if is_named() || begins(&PERSONAL) && !has(&OTHERS) => {
+        ctx_facts::FactKind::Personal if (is_named() || begins(&PERSONAL)) && !has(&OTHERS) => {
             FactKind::Personal
         }
         _ if has(&STRUCTURE) => FactKind::Architecture,
