@@ -12,6 +12,7 @@ mod fact;
 mod files;
 mod ledger;
 mod message;
+mod options;
 mod statement;
 
 pub use arguments::{Named, strings};
@@ -20,4 +21,5 @@ pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, modified_files, names_base_folder, with_relative_paths};
 pub use ledger::{FactLedger, LedgerFacts, SupersededFact, has_reason, own_words, required_facts};
 pub use message::{CitedMessage, PreviousSummary};
+pub use options::chosen_option;
 pub use statement::{Comparison, Feature, Statement};
