@@ -1,8 +1,7 @@
 //! What a sentence is: a rule, a decision, a request, a statement.
 
 use ctx_core::text::head_chars;
-use ctx_text::output::{is_error, is_frame};
-use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, width};
+use ctx_text::{Marks, Sentence, WordList, is_assent, is_courtesy, is_step, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
@@ -30,8 +29,8 @@ pub fn stated_kind(sentence: &str) -> Option<FactKind> {
 }
 
 /// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
-pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
-    let marks = marks(sentence);
+pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool)> {
+    let Sentence { text: sentence, marks } = *sentence;
     // "Should we always use pnpm?" demands nothing; "can you not touch it?" does.
     let asks = marks.question && sentence.trim_end().ends_with(['?', '？']);
     let (kind, weight) = match marks {
@@ -82,12 +81,7 @@ fn gives_a_value(sentence: &str) -> bool {
 
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
-    width(sentence.trim()) < SHORT
-        || is_courtesy(sentence)
-        || is_assent(sentence)
-        || is_frame(sentence)
-        || is_error(sentence)
-        || sentence.starts_with("-->")
+    width(sentence.trim()) < SHORT || is_courtesy(sentence) || is_assent(sentence)
 }
 
 /// Whether a general statement is a demand, unlike "it crashes every time".

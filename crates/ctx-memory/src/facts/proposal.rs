@@ -111,9 +111,6 @@ pub(super) fn check<'a>(
     known: impl Fn(FactId) -> Option<&'a Fact>,
 ) -> Result<Update, RejectedProposal> {
     let refuse = |reason| Err(RejectedProposal { at, reason });
-    if at >= PROPOSALS_MAX {
-        return refuse(RejectionReason::TooMany);
-    }
     if proposal.operation == ProposedOperation::Delete {
         return refuse(RejectionReason::Deletion);
     }

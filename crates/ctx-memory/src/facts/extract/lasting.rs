@@ -93,7 +93,6 @@ fn stands_alone(clause: &str) -> bool {
         && !POINTING_ANYWHERE.iter().any(|start| clause.starts_with(start))
         && ['`', '"'].iter().all(|&quote| clause.matches(quote).count().is_multiple_of(2))
         && !clause.contains("[redacted")
-        && !clause.contains('\u{fffd}')
 }
 
 /// Returns the number of content words that are not numbers.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ctx_core::text::head;
 use ctx_core::{Chars, Message, Role};
-use ctx_facts::{CitedMessage, FactLedger, RequiredFact, chosen_option};
+use ctx_facts::{CitedMessage, FactLedger, chosen_option};
 use ctx_redact::Redactor;
 use ctx_text::{marks, without_injected};
 
@@ -53,8 +53,8 @@ pub fn find_facts(said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
     for (at, sentence) in passages(&ledger) {
         for clause in stating_clauses(&sentence) {
             let Some(kind) = lasting(clause) else { continue };
-            let more = sentence.len() > clause.len() + 12;
-            let context = if more { sentence.clone() } else { String::new() };
+            let has_context = sentence.len() > clause.len() + 12;
+            let context = if has_context { sentence.as_str() } else { "" }.to_owned();
             found.push((at, kind, clause.to_owned(), context));
         }
     }
@@ -96,6 +96,7 @@ fn passages(ledger: &FactLedger) -> Vec<(usize, String)> {
     let all = facts.required.into_iter().chain(replaced.map(|old| old.fact));
     let mut all: Vec<_> = all.filter(|fact| fact.kind.is_passage() && fact.by_user).collect();
     all.sort_by_key(|fact| fact.order);
-    let place = |fact: RequiredFact| Some((fact.entry.to_string().parse().ok()?, fact.text));
-    all.into_iter().filter_map(place).collect()
+    all.into_iter()
+        .filter_map(|fact| Some((fact.entry.to_string().parse().ok()?, fact.text)))
+        .collect()
 }
