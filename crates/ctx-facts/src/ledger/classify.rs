@@ -24,7 +24,7 @@ const SHORT: usize = 12;
 
 /// Returns the kind of fact that a sentence of the user states; `None` if it says little.
 #[must_use]
-pub fn stated_kind(sentence: &str) -> Option<FactKind> {
+pub fn stated_kind(sentence: &Sentence<'_>) -> Option<FactKind> {
     Some(classified(sentence)?.0)
 }
 

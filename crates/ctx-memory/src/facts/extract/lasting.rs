@@ -1,7 +1,7 @@
 //! Which clauses of the user state something that holds beyond the current step.
 
 use ctx_facts::{has_reason, stated_kind};
-use ctx_text::{WordList, is_cjk, is_name, is_step, marks};
+use ctx_text::{Sentence, WordList, is_cjk, is_name, is_step, marks};
 
 use crate::facts::FactKind;
 use crate::facts::words::word_set;
@@ -57,7 +57,7 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     // "I'm Ada".
     let is_named = || clause.split_whitespace().nth(1).is_some_and(is_name);
     let removes = has(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
-    Some(match stated_kind(clause)? {
+    Some(match stated_kind(&Sentence { text: clause, marks })? {
         _ if sets_rule(&lower) => FactKind::Constraint,
         ctx_facts::FactKind::Personal if (is_named() || begins(&PERSONAL)) && !has(&OTHERS) => {
             FactKind::Personal
