@@ -82,7 +82,7 @@ pub enum RejectionReason {
     Ungrounded,
     /// It holds what looks like a secret.
     Secret,
-    /// Its type is not one of the six.
+    /// Its type is unknown.
     UnknownType,
 }
 
