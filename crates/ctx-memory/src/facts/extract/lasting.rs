@@ -41,7 +41,7 @@ static ADDRESSED: WordList = WordList::new("fact.addressed");
 /// requests for the current step.
 pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let marks = marks(clause);
-    if marks.question || marks.tentative || is_step(clause) || !stands_alone(clause) {
+    if marks.question || marks.tentative || !stands_alone(clause) {
         return None;
     }
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
@@ -58,6 +58,7 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let is_named = || clause.split_whitespace().nth(1).is_some_and(is_name);
     let removes = has(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
     Some(match stated_kind(&Sentence { text: clause, marks })? {
+        _ if is_step(clause) && !removes => return None,
         _ if sets_rule(&lower) => FactKind::Constraint,
         ctx_facts::FactKind::Personal if (is_named() || begins(&PERSONAL)) && !has(&OTHERS) => {
             FactKind::Personal

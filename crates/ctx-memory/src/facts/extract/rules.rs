@@ -40,10 +40,13 @@ pub fn find_facts(said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
             Role::Assistant => offer = head(one.text, MESSAGE_MAX),
             Role::User | Role::Other(_) => {
                 let text = without_injected(head(one.text, MESSAGE_MAX));
+                // A quotation is not what the user says.
+                let own = text.split_inclusive('\n').filter(|line| !line.starts_with('>'));
+                let text: String = own.collect();
                 if let Some(chosen) = chosen_option(offer, &text) {
-                    found.push((at, FactKind::Decision, chosen, text.to_string()));
+                    found.push((at, FactKind::Decision, chosen, text.clone()));
                 }
-                let message = Message::text(Role::User, text.as_ref()).into();
+                let message = Message::text(Role::User, text).into();
                 ledger.read(&CitedMessage { id: at.to_string().into(), message, pinned: false });
                 offer = "";
             }
