@@ -28,7 +28,6 @@ struct Options<'a> {
 }
 
 /// An option as an answer names it.
-#[derive(Clone, Copy)]
 struct Choice {
     /// Whether by a letter or by a digit; `None` for "the second one".
     by_letter: Option<bool>,

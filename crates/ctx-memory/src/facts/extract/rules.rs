@@ -56,9 +56,8 @@ pub fn find_facts(said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
     for (at, sentence) in passages(&ledger) {
         for clause in stating_clauses(&sentence) {
             let Some(kind) = lasting(clause) else { continue };
-            let has_context = sentence.len() > clause.len() + 12;
-            let context = if has_context { sentence.as_str() } else { "" }.to_owned();
-            found.push((at, kind, clause.to_owned(), context));
+            let context = if sentence.len() > clause.len() + 12 { &*sentence } else { "" };
+            found.push((at, kind, clause.to_owned(), context.to_owned()));
         }
     }
     found.sort_by_key(|(at, ..)| *at);
