@@ -22,8 +22,9 @@ use subagents::SubagentSlots;
 
 use crate::host::{Input, LayerAction, Listener, NoListener, TurnOutcome};
 use crate::lanes::Lanes;
-use crate::maintenance::MaintenanceSchedule;
-use crate::maintenance::{Due, MaintenanceJob, MaintenanceReport, MaintenanceRun};
+use crate::maintenance::{
+    Due, MaintenanceJob, MaintenanceReport, MaintenanceRun, MaintenanceSchedule,
+};
 use crate::memory::MemoryWorker;
 use crate::session::{OpenReason, Session, SessionPool};
 use crate::sync::spawn_blocking;
