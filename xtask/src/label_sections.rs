@@ -1,5 +1,5 @@
 //! `cargo xtask label-sections`: how many lines of ten summaries stand in the section that they
-//! belong to.
+//! belong to, and how many say the same as another line.
 //!
 //! The labels in `xtask/labels/sections.jsonl` were made by hand. They name a line by its hash,
 //! because the sessions may not be copied.
@@ -49,8 +49,11 @@ struct Label {
     text: String,
 }
 
-/// Prints the share of labelled lines that stand where they belong and how many lines have no label;
-/// with `print`, also these lines, in the form of the file.
+/// A line of fewer letters and digits is not compared with others.
+const LEAST_COMPARED: usize = 12;
+
+/// Prints the share of labelled lines that stand where they belong, how many lines have no label, and
+/// how many repeat another one; with `print`, also these lines, in the form of the file.
 pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
     let file = root.join("xtask/labels/sections.jsonl");
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -61,10 +64,17 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         .context("sections.jsonl")?;
     let known: HashMap<_, _> =
         labels.iter().map(|l| ((&*l.session, &*l.section, l.line), l.right)).collect();
-    let (mut right, mut wrong, mut unlabelled) = (0, 0, 0);
+    let (mut right, mut wrong, mut unlabelled, mut repeated) = (0, 0, 0, 0);
     for (session, share, tokens, rounds) in SUMMARIES {
         let summary = summary(&data.join(session), share, Tokens(tokens), rounds)?;
-        for (section, text) in lines(&summary) {
+        let lines = lines(&summary);
+        for text in repetitions(&lines) {
+            repeated += 1;
+            if print {
+                println!("repeated: {text}");
+            }
+        }
+        for (section, text) in lines {
             let text = without_citations(text);
             let line = ContentHash::of(&Message::text(Role::User, text.as_str()));
             match known.get(&(session, section, line)).copied().flatten() {
@@ -82,7 +92,28 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         }
     }
     println!("{right} of {} labelled lines are right, {unlabelled} have no label", right + wrong);
+    println!("{repeated} lines repeat another line of their summary");
     Ok(())
+}
+
+/// Returns the lines whose words, without label, case and punctuation, are all or a part of another
+/// line.
+fn repetitions<'a>(lines: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let words = |line: &str| {
+        let line = without_citations(line);
+        let label = line.find(": ").filter(|at| line[..*at].split(' ').count() <= 3);
+        let line = label.map_or(&*line, |at| &line[at..]);
+        line.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let all: Vec<String> = lines.iter().map(|(_, line)| words(line)).collect();
+    let repeats = |at: usize| {
+        let others = all.iter().enumerate().filter(|(other, _)| *other != at);
+        all[at].chars().count() >= LEAST_COMPARED
+            && others.into_iter().any(|(other, text)| {
+                text.contains(&all[at]) && (text.len() > all[at].len() || other < at)
+            })
+    };
+    (0..lines.len()).filter(|at| repeats(*at)).map(|at| lines[at].1).collect()
 }
 
 /// Compacts the beginning of a session, and returns the last summary.

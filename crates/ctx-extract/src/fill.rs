@@ -5,11 +5,13 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
-use super::note::{FIRST, LATEST, NAMES, Note, normal, without_marks};
+use super::agreement::ANSWER;
+use super::note::{FIRST, LATEST, NAMES, Note, drop_all, normal, without_marks, words};
+use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::{Signal, clip_to_width, sentences};
+use ctx_text::{Signal, clip_to_width, is_assent, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
@@ -34,6 +36,9 @@ const USER_SHARE: u32 = 90;
 /// The share of names that may be needed next, in hundredths of the budget; three times as much if it is
 /// left.
 const NAMES_SHARE: u32 = 10;
+
+/// A line of fewer letters and digits may be a part of another one.
+const LEAST_COMPARED: usize = 12;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
@@ -68,7 +73,7 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
             !(is_asked && (is_goal || in_prefix(note, prefix_at)) && is_quoted(note, &request))
         });
     }
-    let mut chosen = room.choose(notes);
+    let mut chosen = without_repetitions(room.choose(notes));
     loop {
         let mut summary = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at);
         let text = summary.render();
@@ -91,6 +96,34 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         let Some((at, _)) = least else { return goal_alone(job, turns) };
         chosen.remove(at);
     }
+}
+
+/// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
+fn without_repetitions(notes: Vec<Note>) -> Vec<Note> {
+    let is_report = |note: &Note| note.field == Field::Done && !is_commit(note);
+    let words_of = |note: &Note| if is_work(note.field) { words(&note.text) } else { HashSet::new() };
+    let read: Vec<(String, HashSet<String>)> =
+        notes.iter().map(|note| (normal(&note.text), words_of(note))).collect();
+    let repeats = |at: usize, note: &Note| {
+        let (text, own) = &read[at];
+        let mut others = read.iter().enumerate().filter(|(other, _)| *other != at);
+        note.field != Field::Goal
+            && others.any(|(other, (longer, words))| {
+                let shared = || own.intersection(words).count();
+                text.len() >= LEAST_COMPARED
+                    && longer.contains(text)
+                    && (longer.len() > text.len() || other < at)
+                    || is_report(note)
+                        && own.len() >= 4
+                        && (words.len() > own.len() || words.len() == own.len() && other < at)
+                        && shared() * 4 >= own.len() * 3
+            })
+    };
+    let places = (0..notes.len()).filter(|&at| repeats(at, &notes[at]));
+    let gone: HashSet<usize> = places.collect();
+    let mut notes = notes;
+    drop_all(&mut notes, &gone);
+    notes
 }
 
 /// Returns a line of names that may be needed next and that the summary does not contain.
@@ -291,10 +324,12 @@ fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
     prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8)
 }
 
-/// Whether the quoted request of a split turn already contains the note.
+/// Whether the quoted request of a split turn already contains the note. "Yes" needs its question.
 fn is_quoted(note: &Note, request: &str) -> bool {
-    matches!(note.field, Field::Goal | Field::CriticalContext | Field::NextSteps)
-        && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
+    let text = note.text.split_once(ANSWER).map_or(&*note.text, |(_, answer)| answer);
+    !matches!(note.field, Field::Constraints | Field::Done)
+        && !is_assent(text)
+        && sentences(text).iter().all(|sentence| request.contains(&normal(sentence)))
 }
 
 /// Returns the quoted request of a split turn, and its tokens.

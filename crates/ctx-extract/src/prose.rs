@@ -1,7 +1,8 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
-use ctx_text::WordList;
+use ctx_text::{WordList, sentences};
 
+use super::agreement::name_of;
 use crate::Field;
 use crate::structured::{Place, heading_place};
 use ctx_text::output::Pasted;
@@ -29,6 +30,18 @@ pub(super) struct Passage<'a> {
     /// The line that introduces the list, `Changes needed:`; for a list right below a heading, the
     /// heading.
     pub(super) lead: Option<&'a str>,
+}
+
+impl Passage<'_> {
+    /// Whether it is an item of a list, also of one with names: "**Option A**: x", "B. y".
+    pub(super) fn is_listed(&self) -> bool {
+        self.mark != Mark::Plain || name_of(self.text).is_some()
+    }
+
+    /// Returns the last sentence of the lead.
+    pub(super) fn last_of_lead(&self) -> &str {
+        self.lead.and_then(|lead| sentences(lead).pop()).unwrap_or_default()
+    }
 }
 
 /// Whether a text has content of its speaker, unlike an error of the agent.

@@ -164,7 +164,7 @@ fn is_handle(word: &str) -> bool {
     is_hash || word.contains(['.', '/', '_', '(']) || word.chars().skip(1).any(char::is_uppercase)
 }
 
-fn is_commit(note: &Note) -> bool {
+pub(super) fn is_commit(note: &Note) -> bool {
     note.text.starts_with("Commit [")
 }
 

@@ -18,7 +18,7 @@ pub(super) const WIDE: usize = 320;
 /// The width of a brief mention.
 pub(super) const NARROW: usize = 180;
 
-/// Collects notes of what the agent said, and of pinned messages.
+/// Collects notes of what the agent said.
 pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     let mut out = Vec::new();
     let works = job.messages.iter().any(|said| {
@@ -31,34 +31,23 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         let recent = 0.65 + 0.35 * age;
         for at in turn.range.clone() {
             let Some(said) = job.messages.get(at) else { continue };
-            if said.message.role == Role::Assistant {
-                let text = said.message.plain_text();
-                let text = without_injected(&text);
-                if !prose::says_something(&text) {
-                    continue;
-                }
-                let voice = Voice {
-                    at,
-                    id: &said.id,
-                    is_answer: turn.answer_at == Some(at),
-                    turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
-                    recent,
-                    works,
-                };
-                voice.notes(&text, &mut out);
-            } else if said.pinned {
-                out.push(pinned(job, at));
+            let text = said.message.plain_text();
+            let text = without_injected(&text);
+            if said.message.role != Role::Assistant || !prose::says_something(&text) {
+                continue;
             }
+            let voice = Voice {
+                at,
+                id: &said.id,
+                is_answer: turn.answer_at == Some(at),
+                turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
+                recent,
+                works,
+            };
+            voice.notes(&text, &mut out);
         }
     }
     out
-}
-
-fn pinned(job: &ExtractInput<'_>, at: usize) -> Note {
-    let said = &job.messages[at];
-    let text = said.message.plain_text();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Note::new(Field::Constraints, clip_to_width(&text, 2 * WIDE), &said.id, 1.0, at)
 }
 
 /// Returns notes of the required passages of the agent.

@@ -2,10 +2,12 @@
 
 use ctx_core::EntryId;
 
+use super::fill::is_work;
 use super::note::{Note, QUESTION};
 use super::prose::{Mark, Passage, passages};
 use super::talk::WIDE;
 use crate::Field;
+use ctx_facts::chooses;
 use ctx_text::{Signal, WordList, clip_to_width, marks, sentences, width};
 
 /// A message of the agent.
@@ -40,7 +42,7 @@ impl Voice<'_> {
                 Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
                 Mark::Item => self.list(list, fade, out),
                 Mark::Plain => {
-                    for sentence in sentences(passage.text) {
+                    for sentence in list.iter().flat_map(|p| sentences(p.text)) {
                         self.sentence(sentence, passage.under, first, fade, out);
                         first = false;
                     }
@@ -71,8 +73,13 @@ impl Voice<'_> {
     /// Whether a sentence reports finished work of the agent: descriptions and explanations are full
     /// of such words as well.
     fn reports(&self, signal: Signal, sentence: &str) -> bool {
+        static CAVEATS: WordList = WordList::new("report_caveats");
+        let lower = sentence.to_lowercase();
         let begins = self.works && signal.done_first && !signal.finding;
-        signal.done && (begins || is_own_work(sentence))
+        signal.done
+            && (begins || is_own_work(sentence))
+            && !marks(sentence).tentative
+            && !CAVEATS.iter().any(|words| lower.contains(words))
     }
 
     /// Returns the field for a sentence.
@@ -125,9 +132,9 @@ impl Voice<'_> {
             }
             return;
         }
-        let lead = first.lead.unwrap_or_default();
+        let lead = first.last_of_lead();
         let signal = Signal::of(lead);
-        let field = if signal.next || signal.announces {
+        let field = if signal.next {
             Field::NextSteps
         } else if self.reports(signal, lead) {
             Field::Done
@@ -136,18 +143,18 @@ impl Voice<'_> {
         } else {
             Field::CriticalContext
         };
-        let base: f32 = match (self.is_answer, signal.announces) {
-            (true, false) => 0.42,
-            (true, true) => 0.3 * self.freshness(),
-            (false, _) if signal.finding || signal.decision => 0.3,
-            (false, _) => return,
+        let base: f32 = match self.is_answer {
+            _ if signal.announces => return,
+            true => 0.42,
+            false if signal.finding || signal.decision => 0.3,
+            false => return,
         };
         // Items with content of their own stand alone; the others need their lead.
         let mut rest = Vec::new();
         for item in list.iter().take(30) {
             let own = Signal::of(item.text);
             match self.field(own, item.text).filter(|_| !own.chatter && !own.question) {
-                Some(field) if width(item.text) > 30 => {
+                Some(field) if width(item.text) > 30 && (is_work(field) || lead.is_empty()) => {
                     self.push(field, item.text, base * fade, out);
                 }
                 _ => rest.push(item),
@@ -199,7 +206,9 @@ impl Voice<'_> {
             }
             return;
         }
-        if signal.chatter || width(sentence) < 16 {
+        // A sentence in lower case is the rest of one.
+        let is_part = sentence.starts_with(|c: char| c.is_ascii_lowercase() || c == '.');
+        if signal.chatter || is_part || width(sentence) < 16 {
             return;
         }
         if signal.put_off && under.is_none() {
@@ -230,7 +239,7 @@ impl Voice<'_> {
 /// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
 pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
     let marks = marks(sentence);
-    signal.decision && marks.decision && !marks.tentative
+    signal.decision && marks.decision && !marks.tentative && chooses(sentence)
 }
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
@@ -246,18 +255,23 @@ fn is_own_work(sentence: &str) -> bool {
     let object = words.next().unwrap_or_default();
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
-    own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
+    let acts = !OBJECTS.contains(&first) && (object.starts_with('`') || OBJECTS.contains(&object));
+    own || first.ends_with(':') || acts
 }
 
 /// Whether a list offers options: a question leads to it, or follows its numbered items.
 fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
-    let Some(first) = list.first().filter(|first| first.mark == Mark::Item) else { return false };
+    static OPTIONS: WordList = WordList::new("assent.options");
+    let Some(first) = list.first().filter(|first| first.is_listed()) else { return false };
+    let lead = first.last_of_lead().to_lowercase();
     let asks = |text: &str| Signal::of(text).question;
     let follows = || {
         let next = next.filter(|next| next.mark == Mark::Plain);
         next.and_then(|next| sentences(next.text).last().map(|last| asks(last))) == Some(true)
     };
-    first.lead.is_some_and(asks) || (first.number.is_some() && follows())
+    asks(&lead)
+        || OPTIONS.iter().any(|words| lead.starts_with(words))
+        || (first.number.is_some() || first.mark == Mark::Plain) && follows()
 }
 
 /// Whether there are words besides code.
@@ -278,8 +292,8 @@ fn substance(text: &str) -> f32 {
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
     let is_box = |p: &Passage<'_>| matches!(p.mark, Mark::Box { .. });
-    first.mark != Mark::Plain
-        && other.mark != Mark::Plain
+    first.is_listed()
+        && other.is_listed()
         && is_box(first) == is_box(other)
         && first.lead == other.lead
         && first.under == other.under

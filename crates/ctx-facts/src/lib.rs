@@ -19,7 +19,7 @@ pub use citations::{Citation, ShortIds, citations, without_citations, without_un
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, modified_files, names_base_folder, with_relative_paths};
 pub use ledger::{
-    FactLedger, LedgerFacts, SupersededFact, has_reason, own_words, prose, required_facts,
+    FactLedger, LedgerFacts, SupersededFact, chooses, has_reason, own_words, prose, required_facts,
 };
 pub use message::{CitedMessage, PreviousSummary};
 pub use statement::{Comparison, Feature, Statement};

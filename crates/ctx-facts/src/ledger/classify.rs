@@ -2,7 +2,7 @@
 
 use ctx_core::text::head_chars;
 use ctx_text::output::{is_error, is_frame};
-use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, width};
+use ctx_text::{Marks, Signal, WordList, is_assent, is_courtesy, is_step, marks, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
@@ -22,6 +22,9 @@ static CHOICES: WordList = WordList::new("decision.choices");
 
 /// A sentence below this weight says something only if it gives a value.
 const SHORT: usize = 12;
+
+/// A remark such as "wow, it works" is shorter.
+const REMARK: usize = 48;
 
 /// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
 pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
@@ -76,7 +79,9 @@ fn gives_a_value(sentence: &str) -> bool {
 
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
-    width(sentence.trim()) < SHORT
+    let width = width(sentence.trim());
+    width < SHORT
+        || width < REMARK && Signal::of(sentence).chatter
         || is_courtesy(sentence)
         || is_assent(sentence)
         || is_frame(sentence)
@@ -109,8 +114,9 @@ pub(super) fn is_advice(sentence: &str) -> bool {
             && !sentence.to_ascii_lowercase().contains("decision:")
 }
 
-/// Whether "X instead of Y" is a choice, and not a description of the code.
-pub(super) fn chooses(sentence: &str) -> bool {
+/// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description of the code.
+#[must_use]
+pub fn chooses(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     has_reason(sentence)
         || CHOICES.iter().any(|lead| lower.starts_with(lead) || lower.contains(&format!(" {lead}")))

@@ -38,7 +38,7 @@ use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
 
-pub use classify::has_reason;
+pub use classify::{chooses, has_reason};
 pub use prose::prose;
 pub use speakers::own_words;
 

@@ -230,9 +230,7 @@ impl Passages {
             } else if marks.question && is_open(sentence) {
                 found += 1;
                 self.push(FactKind::Question, sentence, weight, false);
-            } else if !is_advice(sentence)
-                && (marks.decision || (marks.contrast && chooses(sentence)))
-            {
+            } else if !is_advice(sentence) && marks.decision && chooses(sentence) {
                 found += 1;
                 self.push(FactKind::Decision, sentence, weight, false);
             } else if let Some(weight) = personal(sentence) {
