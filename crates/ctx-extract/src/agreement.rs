@@ -19,12 +19,6 @@ static OPTION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("a test uses the pattern")
 });
 
-/// "第二个", "方案2", "选B".
-static CHINESE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = "^.{0,5}?(?:第|方案|选项|选)([一二三四五六A-Za-z0-9])";
-    Regex::new(pattern).expect("a test uses the pattern")
-});
-
 /// Words of questions that propose something: "should i", "would you like".
 static PROPOSALS: WordList = WordList::new("assent.proposals");
 
@@ -42,10 +36,7 @@ pub(super) fn agreement(
     let answer = job.messages.get(at).filter(|answer| !is_superseded(job, &answer.id))?;
     let asked = job.messages.get(previous?.answer_at?)?;
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut picks = picks(&reply);
-    if picks.is_empty() {
-        picks.extend(ordinal(&reply));
-    }
+    let picks = picks(&reply);
     if width(&reply) > WIDE || !(turn.is_assent || !picks.is_empty() || starts_agreeing(&reply)) {
         return None;
     }
@@ -108,25 +99,6 @@ fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> V
 
 pub(super) fn name_of(option: &str) -> Option<String> {
     Some(OPTION.captures(option)?[1].to_owned())
-}
-
-/// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".
-fn ordinal(reply: &str) -> Option<String> {
-    static ORDINALS: WordList = WordList::new("assent.ordinals");
-    static BEFORE: WordList = WordList::new("assent.before_ordinal");
-    let head: String = reply.chars().take(40).collect::<String>().to_lowercase();
-    let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let word = words.find(|word| !BEFORE.contains(word)).unwrap_or_default();
-    let place = ORDINALS.iter().position(|names| names.split(' ').any(|name| name == word));
-    // "First, fix the tests" begins a list of tasks.
-    let chooses =
-        words.next().is_none_or(|next| matches!(next, "one" | "option" | "please" | "is"));
-    if let Some(place) = place.filter(|_| chooses) {
-        return Some((place + 1).to_string());
-    }
-    let name = CHINESE.captures(&head)?.get(1)?.as_str();
-    let number = "一二三四五六".chars().position(|n| name.starts_with(n));
-    Some(number.map_or_else(|| name.to_uppercase(), |n| (n + 1).to_string()))
 }
 
 /// Returns options named at a reply's start: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.

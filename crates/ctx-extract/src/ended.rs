@@ -1,8 +1,9 @@
 //! Finds open lines of the previous summary that have been completed or replaced.
 
+use ctx_text::{Signal, WordList, sentences};
 use std::collections::HashSet;
 
-use ctx_core::Block;
+use ctx_core::{Block, Role};
 
 use super::ExtractInput;
 use super::note::{Note, words};
@@ -22,9 +23,14 @@ const PLAN: usize = 2;
 pub(super) struct Ended {
     /// The words of each completed turn: the request, the files changed, the commits.
     turns: Vec<HashSet<String>>,
+    /// Whether it was reported since that everything is done.
+    everything: bool,
     /// Whether there is a newer plan.
     planned: bool,
 }
+
+/// Words that report the end of all work.
+static ALL: WordList = WordList::new("ended.all");
 
 impl Ended {
     pub(super) fn of(job: &ExtractInput<'_>, turns: &[Turn], notes: &[Note]) -> Self {
@@ -33,6 +39,9 @@ impl Ended {
         let steps = notes.iter().filter(|n| n.field == Field::NextSteps);
         Self {
             turns: recent.map(|turn| taken_up(job, turn)).collect(),
+            everything: job.messages.iter().any(|said| {
+                said.message.role == Role::Assistant && says_all(&said.message.plain_text())
+            }),
             planned: steps.take(PLAN).count() == PLAN,
         }
     }
@@ -40,8 +49,11 @@ impl Ended {
     /// Whether an open line can be dropped. With `compare`, its words are compared with those of
     /// each turn.
     pub(super) fn holds(&self, field: Field, open: &HashSet<String>, compare: bool) -> bool {
-        field == Field::NextSteps && self.planned
-            || field != Field::Blocked && compare && self.turns.iter().any(|turn| covers(turn, open))
+        // Work that waits for someone else is not done when everything else is.
+        field != Field::Blocked
+            && (self.everything
+                || (self.planned && field == Field::NextSteps)
+                || (compare && self.turns.iter().any(|turn| covers(turn, open))))
     }
 }
 
@@ -71,4 +83,11 @@ fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> HashSet<String> {
         }
     }
     words(&about)
+}
+
+fn says_all(text: &str) -> bool {
+    text.lines().flat_map(sentences).any(|sentence| {
+        let lower = sentence.to_lowercase();
+        ALL.iter().any(|words| lower.contains(words)) && Signal::of(sentence).done
+    })
 }

@@ -11,7 +11,7 @@ use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::{Signal, clip_to_width, is_assent, sentences};
+use ctx_text::{clip_to_width, is_assent, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
@@ -59,7 +59,6 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         budget,
         opened: HashSet::new(),
         chosen: Vec::new(),
-        told: HashMap::new(),
     };
     let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
     let mut notes = distinct(notes);
@@ -101,7 +100,8 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 /// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
 fn without_repetitions(notes: Vec<Note>) -> Vec<Note> {
     let is_report = |note: &Note| note.field == Field::Done && !is_commit(note);
-    let words_of = |note: &Note| if is_work(note.field) { words(&note.text) } else { HashSet::new() };
+    let words_of =
+        |note: &Note| if is_work(note.field) { words(&note.text) } else { HashSet::new() };
     let read: Vec<(String, HashSet<String>)> =
         notes.iter().map(|note| (normal(&note.text), words_of(note))).collect();
     let repeats = |at: usize, note: &Note| {
@@ -195,8 +195,6 @@ struct Room<'a> {
     budget: Tokens,
     opened: HashSet<Field>,
     chosen: Vec<Note>,
-    /// The chosen lines of each entry.
-    told: HashMap<EntryId, Vec<(Field, String)>>,
 }
 
 impl Room<'_> {
@@ -219,7 +217,7 @@ impl Room<'_> {
             let Some(note) = slot.take_if(|note| note.is_user) else { continue };
             match self.take(note, share) {
                 Ok(cost) => share -= cost,
-                Err(note) => *slot = note,
+                Err(note) => *slot = Some(note),
             }
         }
         for (field, share) in SHARES {
@@ -229,7 +227,7 @@ impl Room<'_> {
                 let Some(note) = slot.take_if(of_field) else { continue };
                 match self.take(note, share) {
                     Ok(cost) => share -= cost,
-                    Err(note) => *slot = note,
+                    Err(note) => *slot = Some(note),
                 }
             }
         }
@@ -243,27 +241,11 @@ impl Room<'_> {
     }
 
     /// Adds a note that costs at most `most`, and returns its cost. A note that does not fit is
-    /// returned; one that repeats another line of the same entry is dropped.
-    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Option<Note>> {
+    /// returned.
+    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Note> {
         let cost = self.cost(&note);
         if cost > most || cost > self.left {
-            return Err(Some(note));
-        }
-        let words = normal(&note.text);
-        let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
-        if let Some(told) = told {
-            // A constraint outlives the request that contains it, and so does postponed work.
-            let signal = Signal::of(&note.text);
-            let stays = (note.field == Field::Constraints && signal.strict)
-                || (note.field == Field::NextSteps && signal.put_off);
-            let again = |(field, other): &(Field, String)| {
-                other.contains(&words) && !(stays && *field == Field::Goal)
-            };
-            // The limit on lines per message bounds the comparisons.
-            if told.len() >= 24 || told.iter().any(again) {
-                return Err(None);
-            }
-            told.push((note.field, words));
+            return Err(note);
         }
         self.left -= cost;
         self.opened.insert(note.field);

@@ -112,24 +112,11 @@ fn heading(line: &str) -> Option<&str> {
     (!inner.contains("**") && inner.len() < 80).then_some(inner)
 }
 
-/// Headings of answers, in addition to those of summaries.
-static SECTIONS: [(Field, WordList); 4] = [
-    (Field::Done, WordList::new("headings.done")),
-    (Field::NextSteps, WordList::new("headings.next")),
-    (Field::CriticalContext, WordList::new("headings.findings")),
-    (Field::Decisions, WordList::new("headings.decisions")),
-];
-
 fn field_of(heading: &str) -> Option<Field> {
-    if let Some(Place::Field(field)) = heading_place(heading) {
-        return Some(field);
+    match heading_place(heading) {
+        Some(Place::Field(field)) => Some(field),
+        _ => None,
     }
-    let name = heading.trim_matches(|c: char| !c.is_alphanumeric());
-    if name.len() > 60 {
-        return None;
-    }
-    let name = name.to_lowercase();
-    SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
 }
 
 /// Returns the words of a line without its list marker and check box.

@@ -11,7 +11,7 @@ use super::turns::{Turn, typed};
 use super::voice::{Voice, decides};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{Signal, clip_to_width, without_injected};
+use ctx_text::{clip_to_width, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -57,20 +57,13 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
     let passages = job.facts.required.iter().filter(|fact| fact.kind.is_passage() && !fact.by_user);
     let notes = passages.filter_map(|fact| {
         let at = *places.get(&fact.entry)?;
-        let signal = Signal::of(&fact.text);
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision if signal.announces => (Field::CriticalContext, "", 0.3),
-            FactKind::Decision
-                if (signal.decision || signal.finding) && !decides(signal, &fact.text) =>
-            {
-                (Field::CriticalContext, "", 0.6)
-            }
-            FactKind::Decision => (Field::Decisions, "", 0.6),
-            FactKind::Personal => (Field::CriticalContext, "", 0.5 * recent),
-            FactKind::Failure => (Field::CriticalContext, "", 0.3),
+            FactKind::Decision if decides(&fact.text) => (Field::Decisions, "", 0.6),
+            FactKind::Decision => (Field::CriticalContext, "", 0.6),
             FactKind::Question => (Field::CriticalContext, QUESTION, 0.5 * recent),
-            _ => (Field::Constraints, "", 1.0),
+            FactKind::Failure => (Field::CriticalContext, "", 0.3),
+            _ => (Field::CriticalContext, "", 0.5 * recent),
         };
         let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = clip_to_width(&text, 2 * WIDE);

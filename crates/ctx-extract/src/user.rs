@@ -44,11 +44,7 @@ fn field_of(fact: &RequiredFact, in_request: bool) -> Option<Field> {
         FactKind::Constraint
             if !marks.standing && (!signal.demand || marks.tentative && !signal.strict) =>
         {
-            if asks(&fact.text) {
-                Field::Goal
-            } else {
-                Field::CriticalContext
-            }
+            if asks(&fact.text) { Field::Goal } else { Field::CriticalContext }
         }
         FactKind::Statement | FactKind::Request if signal.put_off => Field::NextSteps,
         FactKind::Request if !in_request => Field::CriticalContext,

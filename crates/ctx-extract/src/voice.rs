@@ -56,8 +56,7 @@ impl Voice<'_> {
     fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
         let text = clip_to_width(text, WIDE);
         if !text.is_empty() {
-            let weight = weight * self.recent * substance(&text);
-            out.push(Note::new(field, text, self.id, weight, self.at));
+            out.push(Note::new(field, text, self.id, weight * self.recent, self.at));
         }
     }
 
@@ -88,7 +87,7 @@ impl Voice<'_> {
             Some(Field::NextSteps)
         } else if signal.blocked {
             Some(Field::Blocked)
-        } else if decides(signal, sentence) {
+        } else if decides(sentence) {
             Some(Field::Decisions)
         } else if self.reports(signal, sentence) {
             Some(Field::Done)
@@ -138,7 +137,7 @@ impl Voice<'_> {
             Field::NextSteps
         } else if self.reports(signal, lead) {
             Field::Done
-        } else if decides(signal, lead) {
+        } else if decides(lead) {
             Field::Decisions
         } else {
             Field::CriticalContext
@@ -163,27 +162,12 @@ impl Voice<'_> {
         if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(i.text) < 40)) {
             return;
         }
-        let list = rest;
-        let mut text = lead.to_owned();
-        if !text.is_empty() && !text.ends_with([':', '：']) {
-            text.push(':');
-        }
-        let room = WIDE + WIDE / 2;
-        for item in list {
-            let words = clip_to_width(item.text, 100);
-            if width(&text) + width(&words) > room {
-                text.push_str(" …");
-                break;
-            }
-            if !words.is_empty() {
-                text.push_str(match text.chars().last() {
-                    None => "",
-                    Some(':' | '：') => " ",
-                    Some(_) => "; ",
-                });
-                text.push_str(words.trim_end_matches([';', '.', '…', ' ']));
-            }
-        }
+        let words = rest.iter().map(|item| clip_to_width(item.text, 100));
+        let words: Vec<String> =
+            words.map(|words| words.trim_end_matches([';', '.', '…', ' ']).to_owned()).collect();
+        let colon = if lead.is_empty() || lead.ends_with([':', '：']) { "" } else { ":" };
+        let text = format!("{lead}{colon} {}", words.join("; "));
+        let text = clip_to_width(text.trim(), WIDE + WIDE / 2);
         out.push(Note::new(field, text, self.id, base * fade * self.recent, self.at));
     }
 
@@ -237,9 +221,9 @@ impl Voice<'_> {
 }
 
 /// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
-pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
+pub(super) fn decides(sentence: &str) -> bool {
     let marks = marks(sentence);
-    signal.decision && marks.decision && !marks.tentative && chooses(sentence)
+    Signal::of(sentence).decision && marks.decision && !marks.tentative && chooses(sentence)
 }
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
@@ -277,17 +261,6 @@ fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
 /// Whether there are words besides code.
 fn is_prose(text: &str) -> bool {
     text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
-}
-
-/// Rates how concrete a sentence is: names, numbers and code count more than words.
-fn substance(text: &str) -> f32 {
-    let named = text.contains(['`', '/', '_', '"', '“', '「']);
-    let counted = text.chars().any(|c| c.is_ascii_digit());
-    match (named || counted, width(text)) {
-        (true, _) => 1.0,
-        (false, 0..40) => 0.6,
-        (false, _) => 0.8,
-    }
 }
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {

@@ -28,8 +28,7 @@ mod word;
 mod word_list;
 
 pub use acts::{
-    Marks, Signal, approval, is_asked_about, is_assent, is_courtesy, is_name, is_step, is_task,
-    marks,
+    Marks, Signal, is_asked_about, is_assent, is_courtesy, is_name, is_step, is_task, marks,
 };
 pub use clip::{clip_to_width, is_wide, width};
 pub use fold::is_cjk;

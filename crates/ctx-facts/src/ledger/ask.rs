@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use ctx_core::{EntryId, Role};
-use ctx_text::{clip, is_assent, is_courtesy, marks, segments, sentences};
+use ctx_text::{clip, is_courtesy, marks, segments, sentences};
 
 use crate::CitedMessage;
 
@@ -99,7 +99,7 @@ fn asked(words: &str) -> Vec<String> {
     let prose = segments(words);
     let all = prose.iter().filter(|segment| !segment.is_code);
     let all = all.filter_map(|segment| words.get(segment.range.clone()));
-    let all: Vec<&str> = all.flat_map(sentences).filter(|s| !is_courtesy(s) && !is_assent(s)).take(400).collect();
+    let all: Vec<&str> = all.flat_map(sentences).filter(|s| !is_courtesy(s)).take(400).collect();
     let asking = |s: &&&str| {
         let marks = marks(s);
         marks.request || marks.question || marks.constraint

@@ -8,8 +8,6 @@ use super::passages::ASSISTANT;
 use super::personal::personal;
 use crate::{FactKind, Statement};
 
-static UNSETTLED: WordList = WordList::new("open_question");
-static ADVICE: WordList = WordList::new("advice.leads");
 /// Words that make a general statement a demand: "from now on".
 static AHEAD: WordList = WordList::new("demand.ahead");
 static REASONS: WordList = WordList::new("decision.reasons");
@@ -41,7 +39,6 @@ pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
-        _ if gives_a_value(sentence) => (FactKind::Statement, 0.55),
         _ if says_little(sentence) => return None,
         _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
@@ -68,19 +65,10 @@ fn states(sentence: &str, marks: &Marks) -> bool {
     !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
 }
 
-/// Whether a sentence, however short, says that something has a value: "端口是 8080".
-fn gives_a_value(sentence: &str) -> bool {
-    let is_short = width(sentence.trim()) < SHORT;
-    is_short && {
-        let statement = Statement::of(sentence);
-        statement.is_copular() && statement.has_value()
-    }
-}
-
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
     let width = width(sentence.trim());
-    width < SHORT
+    width < SHORT && !Statement::of(sentence).has_value()
         || width < REMARK && Signal::of(sentence).chatter
         || is_courtesy(sentence)
         || is_assent(sentence)
@@ -102,28 +90,10 @@ pub fn has_reason(sentence: &str) -> bool {
     REASONS.iter().any(|words| lower.contains(words))
 }
 
-/// Whether a sentence of the assistant explains how to decide, without deciding: "Choose X if",
-/// "Steps before making a decision:".
-pub(super) fn is_advice(sentence: &str) -> bool {
-    let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
-    let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    sentence.trim_end().ends_with([':', '：'])
-        || ADVICE.contains(&first)
-        || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
-        || sentence.to_ascii_lowercase().contains("decision")
-            && !sentence.to_ascii_lowercase().contains("decision:")
-}
-
 /// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description of the code.
 #[must_use]
 pub fn chooses(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     has_reason(sentence)
         || CHOICES.iter().any(|lead| lower.starts_with(lead) || lower.contains(&format!(" {lead}")))
-}
-
-/// Whether a sentence that is not a question says that something is open.
-pub(super) fn is_open(sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    UNSETTLED.iter().any(|word| lower.contains(word))
 }

@@ -9,7 +9,7 @@ use ctx_text::{Gist, clip, marks};
 
 use super::SupersededFact;
 use super::ask::Ask;
-use super::classify::{chooses, classified, has_reason, is_advice, is_open};
+use super::classify::{chooses, classified, has_reason};
 use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
@@ -227,10 +227,7 @@ impl Passages {
             if sentence.ends_with(['?', '？']) {
                 let asked = self.passage(FactKind::Question, sentence, weight, false);
                 self.asked_back.push(asked);
-            } else if marks.question && is_open(sentence) {
-                found += 1;
-                self.push(FactKind::Question, sentence, weight, false);
-            } else if !is_advice(sentence) && marks.decision && chooses(sentence) {
+            } else if marks.decision && chooses(sentence) {
                 found += 1;
                 self.push(FactKind::Decision, sentence, weight, false);
             } else if let Some(weight) = personal(sentence) {

@@ -105,9 +105,8 @@ pub fn marks(sentence: &str) -> Marks {
     let Some(cues) = CUES.as_ref() else { return Marks::default() };
     let mut has = [false; SECTIONS.len()];
     let mut found: Vec<(&Cue, usize, usize)> = Vec::new();
-    let end = approval(sentence).unwrap_or(sentence.len());
     for hit in cues.finder.find_overlapping_iter(sentence) {
-        if hit.start() >= end || !is_whole(sentence, hit.start(), hit.end()) {
+        if !is_whole(sentence, hit.start(), hit.end()) {
             continue;
         }
         let clause = std::cell::LazyCell::new(|| begins_clause(sentence, hit.start()));
@@ -138,20 +137,6 @@ pub fn marks(sentence: &str) -> Marks {
         has;
     let question = question || asks;
     Marks { constraint, standing, revokes, decision, contrast, question, error, request, tentative }
-}
-
-/// Finds the start of a closing approval: "good, keep it" demands nothing.
-pub fn approval(sentence: &str) -> Option<usize> {
-    static PRAISE: WordList = WordList::new("assent.praise");
-    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let keeps = ["keep it", "keep that", "keep this", "keep them"];
-    let at = keeps.iter().find_map(|words| {
-        let at = end.len().checked_sub(words.len())?;
-        end.get(at..).is_some_and(|last| last.eq_ignore_ascii_case(words)).then_some(at)
-    })?;
-    let before = tail(end.get(..at)?, Chars(16)).trim_end_matches(|c: char| !c.is_alphanumeric());
-    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next()?;
-    PRAISE.iter().any(|praise| word.eq_ignore_ascii_case(praise)).then_some(at)
 }
 
 /// Whether a match in letters is a whole word.
@@ -222,8 +207,6 @@ mod tests {
             ("I don’t want any new dependencies.", "constraint", ""),
             ("Use pnpm, not npm.", "constraint", ""),
             ("No emojis.", "constraint", ""),
-            ("I read it, good, keep it.", "", "constraint"),
-            ("Never touch it; it is good, keep it.", "constraint", ""),
             ("Keep it.", "constraint", ""),
             ("You read it once instead of up to three times", "", "constraint"),
             ("结果全都落在公元五万年以后。", "", "standing"),

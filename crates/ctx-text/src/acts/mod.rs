@@ -7,6 +7,6 @@ mod step;
 mod words;
 
 pub use courtesy::{is_courtesy, is_name};
-pub use marks::{Marks, approval, marks};
+pub use marks::{Marks, marks};
 pub use signal::{Signal, is_assent};
 pub use step::{is_asked_about, is_step, is_task};

