@@ -86,7 +86,7 @@ fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> V
         let name = number.or_else(|| name_of(passage.text));
         (name.is_some() || passage.mark == Mark::Item).then_some((name, passage.text))
     });
-    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
+    let rows = text.lines().filter(|line| line.starts_with('|'));
     let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));
     let options: Vec<(Option<String>, &str)> = listed.chain(rows).collect();
     let find = |pick: &String| {

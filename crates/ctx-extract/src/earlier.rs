@@ -88,17 +88,8 @@ fn carried_note(
         Field::Done => 0.46,
         Field::InProgress | Field::Blocked | Field::NextSteps => 0.45,
     };
-    let mut note = Note {
-        field,
-        label: "",
-        text: carried(text),
-        cites,
-        weight,
-        order: age,
-        place: 0,
-        is_user: false,
-        focused: false,
-    };
+    let mut note = Note::new(field, carried(text), &EntryId::from(""), weight, 0);
+    (note.cites, note.order) = (cites, age);
     match (field, label) {
         (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
         (Field::Goal, _) => {

@@ -98,30 +98,27 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 }
 
 /// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
-fn without_repetitions(notes: Vec<Note>) -> Vec<Note> {
-    let is_report = |note: &Note| note.field == Field::Done && !is_commit(note);
-    let words_of =
-        |note: &Note| if is_work(note.field) { words(&note.text) } else { HashSet::new() };
+fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
     let read: Vec<(String, HashSet<String>)> =
-        notes.iter().map(|note| (normal(&note.text), words_of(note))).collect();
-    let repeats = |at: usize, note: &Note| {
-        let (text, own) = &read[at];
-        let mut others = read.iter().enumerate().filter(|(other, _)| *other != at);
-        note.field != Field::Goal
-            && others.any(|(other, (longer, words))| {
-                let shared = || own.intersection(words).count();
-                text.len() >= LEAST_COMPARED
-                    && longer.contains(text)
-                    && (longer.len() > text.len() || other < at)
-                    || is_report(note)
-                        && own.len() >= 4
-                        && (words.len() > own.len() || words.len() == own.len() && other < at)
-                        && shared() * 4 >= own.len() * 3
-            })
+        notes.iter().map(|note| (normal(&note.text), words(&note.text))).collect();
+    let covers = |other: usize, at: usize| {
+        let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
+        let stays = |a: usize, b: usize| a > b || a == b && other < at;
+        let is_part = text.len() >= LEAST_COMPARED && longer.contains(text);
+        let are_reports = [other, at].iter().all(|&n| notes[n].field == Field::Done);
+        let shared = || own.intersection(theirs).count();
+        is_part && stays(longer.len(), text.len())
+            || are_reports
+                && !is_commit(&notes[at])
+                && own.len() >= 4
+                && stays(theirs.len(), own.len())
+                && shared() * 4 >= own.len() * 3
     };
-    let places = (0..notes.len()).filter(|&at| repeats(at, &notes[at]));
-    let gone: HashSet<usize> = places.collect();
-    let mut notes = notes;
+    let repeats = |at: &usize| {
+        notes[*at].field != Field::Goal
+            && (0..notes.len()).any(|other| other != *at && covers(other, *at))
+    };
+    let gone: HashSet<usize> = (0..notes.len()).filter(repeats).collect();
     drop_all(&mut notes, &gone);
     notes
 }

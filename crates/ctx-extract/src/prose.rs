@@ -112,7 +112,7 @@ fn heading(line: &str) -> Option<&str> {
     (!inner.contains("**") && inner.len() < 80).then_some(inner)
 }
 
-fn field_of(heading: &str) -> Option<Field> {
+pub(super) fn field_of(heading: &str) -> Option<Field> {
     match heading_place(heading) {
         Some(Place::Field(field)) => Some(field),
         _ => None,

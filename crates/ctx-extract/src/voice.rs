@@ -4,11 +4,14 @@ use ctx_core::EntryId;
 
 use super::fill::is_work;
 use super::note::{Note, QUESTION};
-use super::prose::{Mark, Passage, passages};
+use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_facts::chooses;
 use ctx_text::{Signal, WordList, clip_to_width, marks, sentences, width};
+
+/// A sentence of an agent below this width has to name something.
+const SHORT: usize = 52;
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
@@ -60,15 +63,6 @@ impl Voice<'_> {
         }
     }
 
-    /// Adds postponed work, which stays open until it is reported done, however old it is.
-    fn put_off(&self, sentence: &str, out: &mut Vec<Note>) {
-        let text = clip_to_width(sentence, WIDE);
-        if !text.is_empty() {
-            let weight = if self.is_answer { 0.62 } else { 0.45 };
-            out.push(Note::new(Field::NextSteps, text, self.id, weight, self.at));
-        }
-    }
-
     /// Whether a sentence reports finished work of the agent: descriptions and explanations are full
     /// of such words as well.
     fn reports(&self, signal: Signal, sentence: &str) -> bool {
@@ -102,12 +96,9 @@ impl Voice<'_> {
 
     fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
         let Mark::Box { checked } = passage.mark else { return };
-        let (field, weight) = if checked && !self.works {
-            (Field::CriticalContext, 0.4)
-        } else if checked {
-            (Field::Done, 0.5)
-        } else {
-            (Field::NextSteps, 0.55 * self.freshness())
+        let (field, weight) = match checked {
+            true => (Field::Done, 0.5),
+            false => (Field::NextSteps, 0.55 * self.freshness()),
         };
         self.push(field, passage.text, weight * fade, out);
     }
@@ -133,7 +124,9 @@ impl Voice<'_> {
         }
         let lead = first.last_of_lead();
         let signal = Signal::of(lead);
-        let field = if signal.next {
+        let field = if let Some(field) = field_of(lead) {
+            field
+        } else if signal.next {
             Field::NextSteps
         } else if self.reports(signal, lead) {
             Field::Done
@@ -163,8 +156,9 @@ impl Voice<'_> {
             return;
         }
         let words = rest.iter().map(|item| clip_to_width(item.text, 100));
-        let words: Vec<String> =
-            words.map(|words| words.trim_end_matches([';', '.', '…', ' ']).to_owned()).collect();
+        let words: Vec<String> = words
+            .map(|words| words.trim_end_matches([';', '.', ':', '…', ' ']).to_owned())
+            .collect();
         let colon = if lead.is_empty() || lead.ends_with([':', '：']) { "" } else { ":" };
         let text = format!("{lead}{colon} {}", words.join("; "));
         let text = clip_to_width(text.trim(), WIDE + WIDE / 2);
@@ -196,10 +190,18 @@ impl Voice<'_> {
             return;
         }
         if signal.put_off && under.is_none() {
-            self.put_off(sentence, out);
+            // Postponed work stays open until it is reported done, however old it is.
+            let weight = if self.is_answer { 0.62 } else { 0.45 };
+            self.push(Field::NextSteps, sentence, weight / self.recent, out);
             return;
         }
         let own = under.or_else(|| self.field(signal, sentence));
+        if self.works
+            && own.is_none_or(|own| own == Field::CriticalContext)
+            && names_nothing(sentence)
+        {
+            return;
+        }
         let weight = match (own, self.is_answer) {
             (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
             (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
@@ -240,7 +242,11 @@ fn is_own_work(sentence: &str) -> bool {
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
     let acts = !OBJECTS.contains(&first) && (object.starts_with('`') || OBJECTS.contains(&object));
-    own || first.ends_with(':') || acts
+    // "`a.rs` moved to `src/`."
+    let of_named = sentence.strip_prefix('`').and_then(|rest| rest.split_once("` "));
+    own || first.ends_with(':')
+        || acts
+        || of_named.is_some_and(|(_, rest)| Signal::of(rest).done_first)
 }
 
 /// Whether a list offers options: a question leads to it, or follows its numbered items.
@@ -261,6 +267,15 @@ fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
 /// Whether there are words besides code.
 fn is_prose(text: &str) -> bool {
     text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
+}
+
+/// Whether a short sentence of an agent names nothing: "The issue is becoming clearer."
+fn names_nothing(sentence: &str) -> bool {
+    sentence.is_ascii()
+        && width(sentence) < SHORT
+        && !sentence.contains(['`', '/', '_', '"'])
+        && !sentence.contains(|c: char| c.is_ascii_digit())
+        && !Signal::of(sentence).causes
 }
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {

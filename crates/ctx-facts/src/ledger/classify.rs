@@ -39,7 +39,7 @@ pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
-        _ if says_little(sentence) => return None,
+        _ if says_little(sentence) || !marks.request && is_fragment(sentence) => return None,
         _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
     };
@@ -75,6 +75,13 @@ fn says_little(sentence: &str) -> bool {
         || is_frame(sentence)
         || is_error(sentence)
         || sentence.starts_with("-->")
+}
+
+/// Whether these are a few words without a value: "this results in".
+fn is_fragment(sentence: &str) -> bool {
+    sentence.chars().all(|c| c.is_ascii_alphabetic() || " ,.'!".contains(c))
+        && sentence.split_whitespace().count() <= 3
+        && !Statement::of(sentence).has_value()
 }
 
 /// Whether a general statement is a demand, unlike "it crashes every time".

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctx_core::text::Slice;
 use ctx_core::{EntryId, Role};
-use ctx_text::{Gist, clip, marks};
+use ctx_text::{Gist, Signal, clip, marks};
 
 use super::SupersededFact;
 use super::ask::Ask;
@@ -227,7 +227,10 @@ impl Passages {
             if sentence.ends_with(['?', '？']) {
                 let asked = self.passage(FactKind::Question, sentence, weight, false);
                 self.asked_back.push(asked);
-            } else if marks.decision && chooses(sentence) {
+            } else if marks.decision
+                && chooses(sentence)
+                && (has_reason(sentence) || !Signal::of(sentence).announces)
+            {
                 found += 1;
                 self.push(FactKind::Decision, sentence, weight, false);
             } else if let Some(weight) = personal(sentence) {
