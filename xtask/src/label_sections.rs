@@ -64,15 +64,14 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         .context("sections.jsonl")?;
     let known: HashMap<_, _> =
         labels.iter().map(|l| ((&*l.session, &*l.section, l.line), l.right)).collect();
-    let (mut right, mut wrong, mut unlabelled, mut repeated) = (0, 0, 0, 0);
+    let (mut right, mut wrong, mut unlabelled, mut repeated) = (0, 0, 0, 0_usize);
     for (session, share, tokens, rounds) in SUMMARIES {
         let summary = summary(&data.join(session), share, Tokens(tokens), rounds)?;
         let lines = lines(&summary);
-        for text in repetitions(&lines) {
-            repeated += 1;
-            if print {
-                println!("repeated: {text}");
-            }
+        let again = repetitions(&lines);
+        repeated += again.len();
+        if print {
+            again.iter().for_each(|line| println!("repeated: {line}"));
         }
         for (section, text) in lines {
             let text = without_citations(text);
@@ -139,13 +138,15 @@ fn summary(path: &Path, share: usize, target: Tokens, rounds: usize) -> Result<S
     Ok(text)
 }
 
-/// Returns the lines of a summary with their headings, without the lists of files.
+/// Returns the lines of a summary with their headings, without the lists of files and the title of a
+/// split turn.
 fn lines(summary: &str) -> Vec<(&str, &str)> {
     let mut section = "";
     let mut out = Vec::new();
     for line in summary.lines().take_while(|line| !line.ends_with("-files>")) {
         match line.strip_prefix('#') {
             Some(heading) => section = heading.trim_start_matches(['#', ' ']),
+            None if line.starts_with("**Turn Context") => {}
             None if line.contains(char::is_alphanumeric) => out.push((section, line)),
             None => {}
         }

@@ -16,9 +16,6 @@ use ctx_facts::modified_files;
 const TURNS: usize = 300;
 const LONGEST: usize = 600;
 
-/// The number of announced steps that make a plan, rather than only the next step.
-const PLAN: usize = 2;
-
 /// What ended since the previous summary.
 pub(super) struct Ended {
     /// The words of each completed turn: the request, the files changed, the commits.
@@ -42,7 +39,8 @@ impl Ended {
             everything: job.messages.iter().any(|said| {
                 said.message.role == Role::Assistant && says_all(&said.message.plain_text())
             }),
-            planned: steps.take(PLAN).count() == PLAN,
+            // One announced step is only the next one.
+            planned: steps.take(2).count() == 2,
         }
     }
 

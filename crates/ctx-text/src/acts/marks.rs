@@ -207,6 +207,7 @@ mod tests {
             ("I don’t want any new dependencies.", "constraint", ""),
             ("Use pnpm, not npm.", "constraint", ""),
             ("No emojis.", "constraint", ""),
+            ("I read it, good, keep it.", "", "constraint"),
             ("Keep it.", "constraint", ""),
             ("You read it once instead of up to three times", "", "constraint"),
             ("结果全都落在公元五万年以后。", "", "standing"),
