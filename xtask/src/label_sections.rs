@@ -1,26 +1,21 @@
 //! `cargo xtask label-sections`: how many lines of ten summaries stand in the section that they
 //! belong to, and how many say the same as another line.
 //!
-//! The labels in `xtask/labels/sections.jsonl` were made by hand. They name a line by its hash,
-//! because the sessions may not be copied.
+//! The labels in `xtask/labels/sections.jsonl` were made by hand.
 
 #![expect(clippy::print_stdout, reason = "the output of the task")]
 
-use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use ctx_compaction::{CompactOptions, Config, History, compact};
-use ctx_core::{
-    CompactionTrigger, ContentHash, ContextView, Counter, Message, Role, Timestamp, TokenLedger,
-    Tokens,
-};
+use ctx_core::{CompactionTrigger, ContextView, Counter, Role, Timestamp, TokenLedger, Tokens};
 use ctx_facts::without_citations;
 use ctx_session::Transcript;
 use ctx_testkit::VirtualTimer;
-use serde::{Deserialize, Serialize};
+
+use crate::labels::{Label, compare};
 
 /// The summaries: a session, how many hundredths of its messages, the tokens of the request after
 /// the compaction, and the rounds.
@@ -37,34 +32,13 @@ const SUMMARIES: [(&str, usize, u32, usize); 10] = [
     ("pi/before-compaction.jsonl", 95, 16_000, 2),
 ];
 
-#[derive(Deserialize, Serialize)]
-struct Label {
-    session: String,
-    section: String,
-    line: ContentHash,
-    /// Whether the line belongs there.
-    right: Option<bool>,
-    /// The line, in what is printed.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    text: String,
-}
-
 /// A line of fewer letters and digits is not compared with others.
 const LEAST_COMPARED: usize = 12;
 
 /// Prints the share of labelled lines that stand where they belong, how many lines have no label, and
 /// how many repeat another one; with `print`, also these lines, in the form of the file.
 pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
-    let file = root.join("xtask/labels/sections.jsonl");
-    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let labels: Vec<Label> = text
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()
-        .context("sections.jsonl")?;
-    let known: HashMap<_, _> =
-        labels.iter().map(|l| ((&*l.session, &*l.section, l.line), l.right)).collect();
-    let (mut right, mut wrong, mut unlabelled, mut repeated) = (0, 0, 0, 0_usize);
+    let (mut found, mut repeated) = (Vec::new(), 0);
     for (session, share, tokens, rounds) in SUMMARIES {
         let summary = summary(&data.join(session), share, Tokens(tokens), rounds)?;
         let lines = lines(&summary);
@@ -73,24 +47,15 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         if print {
             again.iter().for_each(|line| println!("repeated: {line}"));
         }
-        for (section, text) in lines {
-            let text = without_citations(text);
-            let line = ContentHash::of(&Message::text(Role::User, text.as_str()));
-            match known.get(&(session, section, line)).copied().flatten() {
-                Some(true) => right += 1,
-                Some(false) => wrong += 1,
-                None => {
-                    unlabelled += 1;
-                    let (session, section) = (session.to_owned(), section.to_owned());
-                    let label = Label { session, section, line, right: None, text };
-                    if print {
-                        println!("{}", serde_json::to_string(&label)?);
-                    }
-                }
-            }
-        }
+        found.extend(
+            lines
+                .into_iter()
+                .map(|(section, text)| Label::new(session, section, &without_citations(text))),
+        );
     }
-    println!("{right} of {} labelled lines are right, {unlabelled} have no label", right + wrong);
+    let found = compare(&root.join("xtask/labels/sections.jsonl"), &found, print)?;
+    let (labelled, none) = (found.right + found.wrong, found.unlabelled);
+    println!("{} of {labelled} labelled lines are right, {none} have no label", found.right);
     println!("{repeated} lines repeat another line of their summary");
     Ok(())
 }

@@ -9,6 +9,8 @@
 //!   judge right, and fits new ones.
 //! - `cargo xtask ablate DATA [RULE...]` runs the bench of compactions without each rule that reads
 //!   language, and says what it keeps more or less.
+//! - `cargo xtask label-facts DATA [--print]` says how many facts of memory are junk, by the labels in
+//!   `xtask/labels`.
 //! - `cargo xtask label-sections DATA [--print]` says how many lines of ten summaries stand in the
 //!   section that they belong to, by the labels in `xtask/labels`.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
@@ -20,7 +22,9 @@ mod docs;
 mod examples;
 mod fit;
 mod home;
+mod label_facts;
 mod label_sections;
+mod labels;
 mod plugins;
 
 use std::fs;
@@ -29,25 +33,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 const TASKS: &str = "usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | \
-                     label-sections DATA [--print] | docs [DATA]";
+                     label-facts DATA [--print] | label-sections DATA [--print] | docs [DATA]";
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    match args.next().as_deref() {
-        Some("plugins") => plugins::run(args),
-        Some("home") => home::run(args),
-        Some("fit") => fit::run(&root(), args.next().as_deref().map(Path::new)),
-        Some("ablate") => {
-            let data = args.next().context("the folder of recorded sessions is missing")?;
-            ablate::run(&root(), Path::new(&data), &args.collect::<Vec<_>>())
-        }
-        Some("label-sections") => {
-            let data = args.next().context("the folder of recorded sessions is missing")?;
-            label_sections::run(&root(), Path::new(&data), args.any(|arg| arg == "--print"))
-        }
-        Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown task '{other}': {TASKS}"),
-        None => bail!("{TASKS}"),
+    let task = args.next().with_context(|| TASKS)?;
+    let given = match task.as_str() {
+        "plugins" => return plugins::run(args),
+        "home" => return home::run(args),
+        _ => args.next(),
+    };
+    let folder = given.as_deref().map(Path::new);
+    let data = || folder.context("the folder of recorded sessions is missing");
+    match task.as_str() {
+        "fit" => fit::run(&root(), folder),
+        "ablate" => ablate::run(&root(), data()?, &args.collect::<Vec<_>>()),
+        "label-facts" => label_facts::run(&root(), data()?, args.any(|arg| arg == "--print")),
+        "label-sections" => label_sections::run(&root(), data()?, args.any(|arg| arg == "--print")),
+        "docs" => docs::write(&root(), folder),
+        other => bail!("unknown task '{other}': {TASKS}"),
     }
 }
 

@@ -1,11 +1,10 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
-use ctx_text::{WordList, sentences};
+use ctx_text::{BlockKind, Bullet, WordList, bullet, read, sentences};
 
 use super::agreement::name_of;
 use crate::Field;
 use crate::structured::{Place, heading_place};
-use ctx_text::output::Pasted;
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,64 +51,38 @@ pub(super) fn says_something(text: &str) -> bool {
 /// Returns the passages of a text in order.
 pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut out: Vec<Passage<'_>> = Vec::new();
-    let mut fence: Option<&str> = None;
     let mut under = None;
     let (mut lead, mut led) = (None, None);
-    let mut pasted = Pasted::default();
-    for line in text.lines() {
-        let bare = line.trim();
-        let is_pasted = pasted.holds(line);
-        if let Some(mark) = fence {
-            if bare.starts_with(mark) {
-                fence = None;
+    for block in read(text).blocks.iter().filter(|block| block.is_prose()) {
+        if block.kind == BlockKind::Heading {
+            let words = block.text.trim().trim_matches(['#', '*', ':', '：', ' ']);
+            (under, led) = (field_of(words), None);
+            lead = Some(words).filter(|_| under.is_none());
+            continue;
+        }
+        for line in block.text.lines() {
+            let item = bullet(line.trim());
+            let words = item.map_or(line.trim(), |(_, words)| words);
+            if words.is_empty() || is_output(line, words) {
+                continue;
             }
-            continue;
-        }
-        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
-            fence = Some(mark);
-            continue;
-        }
-        if bare.is_empty() {
-            continue;
-        }
-        if let Some(heading) = heading(bare) {
-            (under, led) = (field_of(heading), None);
-            lead = Some(heading.trim()).filter(|_| under.is_none());
-            continue;
-        }
-        let (words, mark) = without_marker(bare);
-        if is_pasted || is_output(line, words) {
-            continue;
-        }
-        let is_item = mark != Mark::Plain;
-        let leads = !is_item && words.ends_with([':', '：']);
-        if leads {
-            // `Next steps:` is a heading as well.
-            led = field_of(words);
-            lead = Some(words).filter(|_| led.is_none());
-        } else if !is_item {
+            if let Some((Bullet { number, checked }, _)) = item {
+                let mark = checked.map_or(Mark::Item, |checked| Mark::Box { checked });
+                out.push(Passage { text: words, mark, number, under: led.or(under), lead });
+                continue;
+            }
             (lead, led) = (None, None);
-        }
-        let under = if is_item { led.or(under) } else { under };
-        if !leads {
-            let lead = lead.filter(|_| is_item);
-            let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
-            let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
-            out.push(Passage { text: words, mark, number, under, lead });
+            if words.ends_with([':', '：']) {
+                // `Next steps:` is a heading as well.
+                led = field_of(words);
+                lead = Some(words).filter(|_| led.is_none());
+            } else {
+                let mark = Mark::Plain;
+                out.push(Passage { text: words, mark, number: None, under, lead: None });
+            }
         }
     }
     out
-}
-
-/// Returns the words of a heading: `## x`, or a line that is all bold.
-fn heading(line: &str) -> Option<&str> {
-    let hashes = line.trim_start_matches('#');
-    if hashes.len() < line.len() && hashes.starts_with(' ') {
-        return Some(hashes);
-    }
-    let bold = line.strip_prefix("**")?.trim_end_matches([':', '：']);
-    let inner = bold.strip_suffix("**")?.trim_end_matches([':', '：']);
-    (!inner.contains("**") && inner.len() < 80).then_some(inner)
 }
 
 pub(super) fn field_of(heading: &str) -> Option<Field> {
@@ -117,25 +90,6 @@ pub(super) fn field_of(heading: &str) -> Option<Field> {
         Some(Place::Field(field)) => Some(field),
         _ => None,
     }
-}
-
-/// Returns the words of a line without its list marker and check box.
-pub(super) fn without_marker(line: &str) -> (&str, Mark) {
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = (1..4).contains(&(line.len() - digits.len()));
-    let numbered = numbered.then(|| digits.strip_prefix(['.', ')', '、'])).flatten();
-    let numbered = numbered.filter(|rest| rest.starts_with(' ') || digits.starts_with('、'));
-    let bulleted = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
-    let item = numbered.or(bulleted);
-    let words = item.unwrap_or(line).trim_start();
-    let checked = ["[x]", "[X]", "✅", "✓", "☑"].map(|sign| (sign, true));
-    let open = ["[ ]", "[-]", "⬜", "☐"].map(|sign| (sign, false));
-    for (sign, checked) in checked.into_iter().chain(open) {
-        if let Some(rest) = words.strip_prefix(sign) {
-            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
-        }
-    }
-    if item.is_some() { (words, Mark::Item) } else { (line, Mark::Plain) }
 }
 
 /// Whether a line is program output or code, not speech.

@@ -173,6 +173,7 @@ impl Voice<'_> {
         fade: f32,
         out: &mut Vec<Note>,
     ) {
+        let sentence = &sentence.split_whitespace().collect::<Vec<_>>().join(" ");
         let signal = Signal::of(sentence);
         if signal.question {
             // Questions of earlier turns were answered or dropped.

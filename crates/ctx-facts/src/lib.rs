@@ -12,6 +12,7 @@ mod fact;
 mod files;
 mod ledger;
 mod message;
+mod options;
 mod statement;
 
 pub use arguments::{Named, strings};
@@ -19,7 +20,9 @@ pub use citations::{Citation, ShortIds, citations, without_citations, without_un
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, modified_files, names_base_folder, with_relative_paths};
 pub use ledger::{
-    FactLedger, LedgerFacts, SupersededFact, chooses, has_reason, own_words, prose, required_facts,
+    FactLedger, LedgerFacts, SupersededFact, chooses, has_reason, own_words, required_facts,
+    stated_kind,
 };
 pub use message::{CitedMessage, PreviousSummary};
+pub use options::chosen_option;
 pub use statement::{Comparison, Feature, Statement};

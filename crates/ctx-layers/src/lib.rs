@@ -34,11 +34,11 @@ pub const LINKED: &[&str] = &[
     #[cfg(feature = "compaction")]
     "compaction",
     #[cfg(feature = "memory")]
+    "memory-trim",
+    #[cfg(feature = "memory")]
     "memory-archive",
     #[cfg(feature = "memory")]
     "memory",
-    #[cfg(feature = "memory")]
-    "memory-trim",
     #[cfg(feature = "compaction")]
     "hard-prune",
 ];

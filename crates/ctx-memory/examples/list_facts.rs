@@ -10,7 +10,7 @@ use std::error::Error;
 use std::io::{BufRead, Write};
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::facts::{Rules, SourceMessage};
+use ctx_memory::facts::{SourceMessage, find_facts};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -21,18 +21,17 @@ struct Said {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rules = Rules::default();
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let said: Said = serde_json::from_str(&line?)?;
         let message = SourceMessage {
-            entry: "e",
+            entry: "e".into(),
             session: &said.session,
             role: &said.role,
             timestamp: Timestamp(0),
             text: &said.text,
         };
-        for fact in rules.find(&[message]) {
+        for fact in find_facts(&[message]) {
             let (kind, who) = (fact.kind.name(), &said.session);
             writeln!(out, "{who}\t{}\t{kind}\t{}", said.role, fact.content)?;
         }

@@ -99,7 +99,7 @@ ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Recall::ID,
         source: env!("CARGO_PKG_NAME"),
-        order: 492,
+        order: 495,
         about: "recalls messages relevant to the question; off by default",
         build: build_recall,
     }
@@ -108,7 +108,7 @@ ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Trim::ID,
         source: env!("CARGO_PKG_NAME"),
-        order: 495,
+        order: 491,
         about: "trims messages least relevant to the question; off by default",
         build: build_trim,
     }
@@ -117,7 +117,7 @@ ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Archive::ID,
         source: env!("CARGO_PKG_NAME"),
-        order: 491,
+        order: 492,
         about: "archives messages that leave the window; off by default",
         build: build_archive,
     }
@@ -137,6 +137,6 @@ ctx_engine_registry::inventory::submit! {
         source: env!("CARGO_PKG_NAME"),
         about: "long-term memory for whatever engine is selected",
         build: None,
-        layers: &[build_recall, build_trim, build_archive],
+        layers: &[build_trim, build_archive, build_recall],
     }
 }

@@ -72,7 +72,7 @@ pub struct Segment {
 pub struct Metadata {
     /// Topics, such as `database` or `testing`.
     pub topics: Vec<String>,
-    /// Names: files, functions, URLs, people.
+    /// Names: files, URLs, ids, names in code.
     pub entities: Vec<String>,
     /// For a tool result: what its call named, such as a path or a command.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -52,10 +52,7 @@ pub fn clip_to_width(text: &str, max: usize) -> String {
             {
                 clause = here;
             }
-            // A name in code extends to its closing backtick.
-            if border || !is_wordy(c) || !is_wordy(last) {
-                word = here;
-            }
+            word = here;
         }
         used += width_of(c);
         if used > room {
@@ -80,11 +77,6 @@ pub fn clip_to_width(text: &str, max: usize) -> String {
             format!("{} …", kept.trim_end_matches([',', ';', ':', '-', '，', '；', '：', ' ']))
         }
     }
-}
-
-/// Whether a letter may belong to a Latin word or identifier.
-fn is_wordy(c: char) -> bool {
-    !is_wide(c) && !c.is_whitespace() && (c.is_alphanumeric() || "_-./:#@`".contains(c))
 }
 
 /// Removes a trailing code name or emphasis that lost its end.

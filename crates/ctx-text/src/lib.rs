@@ -1,5 +1,5 @@
-//! Text analysis: [`WordList`]s as data, and the [`Terms`] of a text, used by the lexical index, the facts
-//! and the trimming.
+//! Text analysis: [`read`] splits a text once into blocks, sentences and spans; [`WordList`]s are data; the
+//! [`Terms`] of a text are used by the lexical index, the facts and the trimming.
 //!
 //! | in the text | terms |
 //! |---|---|
@@ -19,6 +19,7 @@ mod gist;
 mod injected;
 pub mod output;
 mod pattern;
+mod reading;
 mod scan;
 mod sentences;
 mod span;
@@ -27,15 +28,14 @@ mod weight;
 mod word;
 mod word_list;
 
-pub use acts::{
-    Marks, Signal, is_asked_about, is_assent, is_courtesy, is_name, is_step, is_task, marks,
-};
+pub use acts::{Marks, Signal, is_assent, is_courtesy, is_name, is_step, is_task, marks};
 pub use clip::{clip_to_width, is_wide, width};
 pub use fold::is_cjk;
 pub use gist::{Gist, gist};
 pub use injected::without_injected;
+pub use reading::{Block, BlockKind, Reading, Sentence, read};
 pub use scan::{Term, TermKind, Terms};
-pub use sentences::{Segment, clip, segments, sentences};
+pub use sentences::{Bullet, bullet, clip, sentences};
 pub use span::{
     NormalForm, Number, Span, SpanKind, day_len, normal_form, number, spans, split_line,
     stands_alone,

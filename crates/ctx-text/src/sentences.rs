@@ -1,4 +1,4 @@
-//! Splits text into prose and code, and prose into sentences.
+//! Splits prose into sentences.
 
 use crate::WordList;
 use ctx_core::text::{Slice, tail_bytes};
@@ -12,60 +12,6 @@ static ABBREVIATIONS: WordList = WordList::new("abbreviations");
 
 /// Brackets that do not close within this many characters are ignored.
 const BRACKETED: usize = 160;
-
-/// A segment of a text: prose, or the content of a code fence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its byte range; for a fence, the lines between its markers.
-    pub range: Range<usize>,
-    /// Whether it is code.
-    pub is_code: bool,
-}
-
-/// Splits a text at its code fences. An unclosed fence extends to the end.
-pub fn segments(text: &str) -> Vec<Segment> {
-    let mut out = Vec::new();
-    let mut fence: Option<(u8, usize)> = None;
-    let (mut start, mut at) = (0, 0);
-    let push = |out: &mut Vec<Segment>, range: Range<usize>, is_code| {
-        if !range.is_empty() {
-            out.push(Segment { range, is_code });
-        }
-    };
-    for line in text.split_inclusive('\n') {
-        let next = at + line.len();
-        let mark = fence_mark(line);
-        match (fence, mark) {
-            (None, Some(open)) => {
-                push(&mut out, start..at, false);
-                (fence, start) = (Some(open), next);
-            }
-            (Some((byte, width)), Some((closing, length)))
-                if byte == closing && length >= width && is_bare(line, closing) =>
-            {
-                push(&mut out, start..at, true);
-                (fence, start) = (None, next);
-            }
-            _ => {}
-        }
-        at = next;
-    }
-    push(&mut out, start..text.len(), fence.is_some());
-    out
-}
-
-/// Returns the character and width of a fence that a line opens or closes.
-fn fence_mark(line: &str) -> Option<(u8, usize)> {
-    let line = line.trim_start();
-    let byte = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
-    let width = line.bytes().take_while(|&b| b == byte).count();
-    let rest = line.slice(width..);
-    (width >= 3 && !(byte == b'`' && rest.contains('`'))).then_some((byte, width))
-}
-
-fn is_bare(line: &str, mark: u8) -> bool {
-    line.trim().bytes().all(|b| b == mark)
-}
 
 /// Returns the sentences of a prose segment, in order, trimmed, without bullets. A line break ends
 /// a sentence, unless the next line clearly continues it.
@@ -81,25 +27,47 @@ pub fn sentences(prose: &str) -> Vec<&str> {
 }
 
 fn push_sentence<'a>(out: &mut Vec<&'a str>, piece: &'a str) {
-    let piece = without_bullet(piece.trim());
-    if piece.chars().any(char::is_alphanumeric) {
-        out.push(piece);
+    let bare = piece.trim().trim_start_matches(['>', '#', ' ', '\t']);
+    let words = bullet(bare).map_or(bare, |(_, words)| words);
+    if words.chars().any(char::is_alphanumeric) {
+        out.push(words);
     }
 }
 
-/// Returns a line without its list, quotation or heading marker.
-fn without_bullet(line: &str) -> &str {
-    static BULLETS: WordList = WordList::new("bullets");
-    let bare = line.trim_start_matches(['>', '#', '•', '·', ' ', '\t']);
-    let bare = BULLETS.iter().find_map(|mark| bare.strip_prefix(mark)).unwrap_or(bare);
-    let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
-    if (1..=3).contains(&digits)
-        && let Some(rest) = bare.get(digits..)
-        && let Some(rest) = [". ", ") ", "、", "．"].iter().find_map(|mark| rest.strip_prefix(mark))
-    {
-        return rest.trim();
-    }
-    bare.trim()
+/// The marker of a list item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bullet<'a> {
+    /// Its number.
+    pub number: Option<&'a str>,
+    /// Whether its check box is checked.
+    pub checked: Option<bool>,
+}
+
+/// Returns the marker and the words of a list item.
+///
+/// ```
+/// assert_eq!(ctx_text::bullet("- [ ] test it").unwrap().1, "test it");
+/// assert!(ctx_text::bullet("-1 is less").is_none());
+/// ```
+pub fn bullet(line: &str) -> Option<(Bullet<'_>, &str)> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, after) = line.split_at(digits);
+    let words = match digits {
+        0 => after.strip_prefix(['-', '*', '+', '•', '·']).filter(|rest| rest.starts_with(' ')),
+        1..=3 => after
+            .strip_prefix(['、', '．'])
+            .or_else(|| after.strip_prefix(['.', ')']).filter(|rest| rest.starts_with(' '))),
+        _ => None,
+    };
+    let checked = ["[x]", "[X]", "✅", "✓", "☑"].map(|sign| (sign, true));
+    let open = ["[ ]", "[-]", "⬜", "☐"].map(|sign| (sign, false));
+    let inner = words.unwrap_or(line).trim_start();
+    let boxed = checked.into_iter().chain(open).find_map(|(sign, checked)| {
+        let rest = inner.strip_prefix(sign)?;
+        Some((Some(checked), rest.trim_start_matches(['\u{fe0f}', ' '])))
+    });
+    let (checked, inner) = boxed.or_else(|| words.map(|_| (None, inner)))?;
+    Some((Bullet { number: (digits > 0 && words.is_some()).then_some(number), checked }, inner))
 }
 
 /// Returns the positions where a sentence ends and the next one starts.
@@ -170,7 +138,7 @@ fn is_abbreviation(text: &str, range: Range<usize>) -> bool {
 }
 
 /// Whether the line after the break at `at` continues the sentence, as in hard-wrapped text.
-fn goes_on(text: &str, at: usize) -> bool {
+pub(crate) fn goes_on(text: &str, at: usize) -> bool {
     let before = text.slice(..at).chars().next_back();
     let after = text.slice(at + 1..);
     let line_long = text.get(..at).is_some_and(|t| {
@@ -234,16 +202,6 @@ mod tests {
         ] {
             assert_eq!(sentences(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn code_stands_between_fences() {
-        let text = "a\n```rust\nlet x;\n```\nb\n~~~\nnever closed\n```\n";
-        let found: Vec<_> =
-            segments(text).into_iter().map(|s| (text[s.range].to_owned(), s.is_code)).collect();
-        let expected =
-            [("a\n", false), ("let x;\n", true), ("b\n", false), ("never closed\n```\n", true)];
-        assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));
     }
 
     #[test]

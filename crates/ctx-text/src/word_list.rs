@@ -61,6 +61,11 @@ impl WordSet {
     pub(crate) fn has(&self, word: &str) -> bool {
         self.set.get_or_init(|| self.list.iter().copied().collect()).contains(word)
     }
+
+    /// Whether the list contains a word in small letters.
+    pub(crate) fn has_small(&self, word: &str) -> bool {
+        self.has(&word.to_ascii_lowercase())
+    }
 }
 
 /// The words of each list, by list name.

@@ -30,7 +30,7 @@ impl Talk {
             "models": [{"id": "writer", "contextWindow": 64_000}],
         }}});
         let room = room(&config);
-        let source = room.write("source.jsonl", long_talk(120));
+        let source = room.write("source.jsonl", talk(120));
         let file = room.path("agents/main/sessions/s1.jsonl");
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
@@ -52,7 +52,7 @@ impl Talk {
 
     /// Continues the conversation, from message `from` to before message `to`.
     fn goes_on(&self, from: usize, to: usize) {
-        let lines = long_talk(to);
+        let lines = talk(to);
         lines.lines().skip(1 + from).for_each(|line| self.append(line));
     }
 
@@ -66,7 +66,15 @@ impl Talk {
     }
 }
 
-/// Returns the request that asks for the fact, and its manifest. The fact is stated in the fifth
+/// Returns the long talk with the fact stated by the agent, whose words do not stay in the summary.
+fn talk(messages: usize) -> String {
+    let user = format!("one question before we go on: {FACT}. Noted?");
+    let module = "module 5 reads its input, checks it and writes it out again. ";
+    let lines = long_talk(messages).replacen(&user, "please look at module 4", 1);
+    lines.replacen(module, &format!("{FACT}. {module}"), 1)
+}
+
+/// Returns the request that asks for the fact, and its manifest. The fact is stated in the sixth
 /// message, compacted away after 320 messages, and asked for in message 400.
 fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
     let talk = Talk::new(memory, flags);

@@ -82,8 +82,9 @@ fn the_compactions_of_recorded_transcripts_keep_most_facts() {
             let (share, facts) = (kept.share(), kept.facts);
             let worst = kept.worst.unwrap_or(1.0);
             eprintln!("{what} {window}: {share:.3} of {facts} facts, {worst:.3} at worst");
-            // In the smallest window a summary of a session of 140,000 tokens is limited to 3,200 tokens.
-            let least = if window == "16000" { 0.85 } else { 0.95 };
+            // In the smallest window a summary of a session of 140,000 tokens is limited to 3,200 tokens,
+            // of which a tenth quotes rules files.
+            let least = if window == "16000" { 0.8 } else { 0.95 };
             assert!(share >= least, "{what} {window}: {share}");
             // Over all rounds of a session.
             assert!(window == "16000" || worst >= 0.9, "{what} {window}: {worst}");

@@ -2,8 +2,7 @@
 
 use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use crate::prose::{self, Mark};
-use ctx_text::WordList;
+use ctx_text::{WordList, bullet};
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
     let mut reader = Reader::default();
@@ -211,10 +210,7 @@ fn is_nothing(item: &str) -> bool {
 
 /// Returns the words of a list item, and the state of its check box.
 fn without_marker(line: &str) -> (&str, Option<bool>) {
-    match prose::without_marker(line) {
-        (words, Mark::Box { checked }) => (words, Some(checked)),
-        (words, _) => (words, None),
-    }
+    bullet(line).map_or((line, None), |(marker, words)| (words, marker.checked))
 }
 
 #[cfg(test)]

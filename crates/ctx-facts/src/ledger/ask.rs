@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use ctx_core::{EntryId, Role};
-use ctx_text::{clip, is_courtesy, marks, segments, sentences};
+use ctx_text::{Marks, Reading, Sentence, clip, is_courtesy};
 
+use super::speakers::Speakers;
 use crate::CitedMessage;
 
 /// A request: the message and its sentences.
@@ -32,18 +33,15 @@ const RECENT: usize = 9;
 struct UserMessage {
     at: usize,
     entry: EntryId,
-    text: String,
+    is_short: bool,
+    /// The requests, sentence by sentence.
+    requests: Vec<String>,
 }
 
 impl UserMessage {
-    fn is_short(&self) -> bool {
-        self.text.chars().count() <= SHORT
-    }
-
     /// Returns at most `most` of the requests in it.
     fn ask(&self, most: usize) -> Ask {
-        let mut sentences = asked(&self.text);
-        sentences.truncate(most);
+        let sentences = self.requests.iter().take(most).cloned().collect();
         Ask { at: self.at, entry: self.entry.clone(), sentences }
     }
 }
@@ -58,10 +56,16 @@ pub(super) struct RecentAsks {
 }
 
 impl RecentAsks {
-    /// Reads a message; `user` is the user's text in it.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, user: &str) {
-        if one.message.role == Role::User && !one.pinned && !user.is_empty() {
-            self.asks.push_back(UserMessage { at, entry: one.id.clone(), text: user.to_owned() });
+    /// Reads a message.
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+        let user = &speakers.user;
+        if one.message.role == Role::User && !one.pinned && !user.text.is_empty() {
+            self.asks.push_back(UserMessage {
+                at,
+                entry: one.id.clone(),
+                is_short: user.text.chars().count() <= SHORT,
+                requests: requests(user),
+            });
             if self.asks.len() > RECENT {
                 self.asks.pop_front();
             }
@@ -79,8 +83,8 @@ impl RecentAsks {
             return Vec::new();
         };
         let mut asks = vec![newest.ask(MOST_SENTENCES)];
-        if newest.is_short() {
-            asks.extend(newest_first.find(|ask| !ask.is_short()).map(|fuller| fuller.ask(2)));
+        if newest.is_short {
+            asks.extend(newest_first.find(|ask| !ask.is_short).map(|fuller| fuller.ask(2)));
         }
         asks.retain(|ask| !ask.sentences.is_empty());
         asks
@@ -95,18 +99,13 @@ fn is_final(one: &CitedMessage) -> bool {
 }
 
 /// Returns the sentences of a message that ask for something; if none clearly does, the first ones.
-fn asked(words: &str) -> Vec<String> {
-    let prose = segments(words);
-    let all = prose.iter().filter(|segment| !segment.is_code);
-    let all = all.filter_map(|segment| words.get(segment.range.clone()));
-    let all: Vec<&str> = all.flat_map(sentences).filter(|s| !is_courtesy(s)).take(400).collect();
-    let asking = |s: &&&str| {
-        let marks = marks(s);
-        marks.request || marks.question || marks.constraint
-    };
-    let mut out: Vec<&str> = all.iter().filter(asking).copied().take(MOST_SENTENCES).collect();
+fn requests(words: &Reading<'_>) -> Vec<String> {
+    let all = || words.sentences().iter().filter(|sentence| !is_courtesy(sentence.text));
+    let asks = |marks: &Marks| marks.request || marks.question || marks.constraint;
+    let mut out: Vec<&Sentence<'_>> =
+        all().filter(|sentence| asks(&sentence.marks)).take(MOST_SENTENCES).collect();
     if out.is_empty() {
-        out = all.into_iter().take(2).collect();
+        out = all().take(2).collect();
     }
-    out.into_iter().map(|s| clip(s, LONGEST).to_owned()).collect()
+    out.into_iter().map(|sentence| clip(sentence.text, LONGEST).to_owned()).collect()
 }

@@ -1,8 +1,7 @@
 //! What a sentence is: a rule, a decision, a request, a statement.
 
 use ctx_core::text::head_chars;
-use ctx_text::output::{is_error, is_frame};
-use ctx_text::{Marks, Signal, WordList, is_assent, is_courtesy, is_step, marks, width};
+use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_step, marks, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
@@ -24,9 +23,16 @@ const SHORT: usize = 12;
 /// A remark such as "wow, it works" is shorter.
 const REMARK: usize = 48;
 
-/// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
-pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
+/// Returns the kind of fact that a sentence of the user states; `None` if it says little.
+#[must_use]
+pub fn stated_kind(sentence: &str) -> Option<FactKind> {
     let marks = marks(sentence);
+    Some(classified(&Sentence { text: sentence, marks })?.0)
+}
+
+/// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
+pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool)> {
+    let Sentence { text: sentence, marks } = *sentence;
     // "Should we always use pnpm?" demands nothing; "can you not touch it?" does.
     let asks = marks.question && sentence.trim_end().ends_with(['?', '？']);
     let (kind, weight) = match marks {
@@ -72,9 +78,6 @@ fn says_little(sentence: &str) -> bool {
         || width < REMARK && Signal::of(sentence).chatter
         || is_courtesy(sentence)
         || is_assent(sentence)
-        || is_frame(sentence)
-        || is_error(sentence)
-        || sentence.starts_with("-->")
 }
 
 /// Whether these are a few words without a value: "this results in".

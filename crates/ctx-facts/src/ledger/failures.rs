@@ -30,7 +30,7 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
         let mut answered = speakers.answered.iter();
         for block in &one.message.blocks {
             match block {

@@ -24,7 +24,6 @@ mod failures;
 mod names;
 mod passages;
 mod personal;
-mod prose;
 mod results;
 mod speakers;
 mod tokens;
@@ -38,15 +37,14 @@ use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
 
-pub use classify::{chooses, has_reason};
-pub use prose::prose;
+pub use classify::{chooses, has_reason, stated_kind};
 pub use speakers::own_words;
 
 use ask::RecentAsks;
 use failures::Failures;
 use names::Names;
 use passages::{Passage, Passages};
-use speakers::OpenCalls;
+use speakers::{OpenCalls, Texts};
 use tokens::Tokens;
 
 /// The maximum number of tokens (paths, ids, names) in a ledger, the most important ones.
@@ -105,12 +103,13 @@ impl FactLedger {
     /// Reads the next message.
     pub fn read(&mut self, one: &CitedMessage) {
         let at = self.messages;
-        let speakers = self.calls.read(&one.message);
+        let texts = Texts::of(one);
+        let speakers = self.calls.read(&one.message, &texts);
         self.passages.read(at, one, &speakers);
         self.tokens.read(at, one, &speakers);
         self.failures.read(at, one, &speakers);
         self.names.read(at, &one.message, &speakers);
-        self.asks.read(at, one, &speakers.user);
+        self.asks.read(at, one, &speakers);
         self.tokens.shrink(MOST_TOKENS);
         self.messages += 1;
     }
@@ -126,8 +125,9 @@ impl FactLedger {
     pub fn facts_before(&self, later: impl IntoIterator<Item = CitedMessage>) -> LedgerFacts {
         let mut passages = Cow::Borrowed(&self.passages);
         for (one, at) in later.into_iter().zip(self.messages..) {
-            let speakers = OpenCalls::default().read(&one.message);
-            if !speakers.user.is_empty() {
+            let texts = Texts::of(&one);
+            let speakers = OpenCalls::default().read(&one.message, &texts);
+            if !speakers.user.text.is_empty() {
                 passages.to_mut().read(at, &one, &speakers);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctx_core::text::{Slice, head};
 use ctx_core::{Block, Chars, Message};
-use ctx_text::{SpanKind, WordList, segments, spans};
+use ctx_text::{Span, SpanKind, WordList, spans};
 
 use super::passages::Passage;
 use super::speakers::Speakers;
@@ -44,11 +44,11 @@ struct Mentions {
 
 impl Names {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers) {
-        for words in [&speakers.user, &speakers.assistant] {
-            for segment in segments(words).into_iter().filter(|segment| !segment.is_code) {
-                self.text(at, words.slice(segment.range));
-            }
+    pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers<'_>) {
+        let blocks = speakers.user.blocks.iter().chain(&speakers.assistant.blocks);
+        for block in blocks.filter(|block| block.fenced.is_none()) {
+            self.read += block.text.len();
+            self.count(at, block.spans());
         }
         for block in &message.blocks {
             match block {
@@ -74,7 +74,11 @@ impl Names {
 
     fn text(&mut self, at: usize, text: &str) {
         self.read += text.len();
-        for span in spans(text) {
+        self.count(at, &spans(text));
+    }
+
+    fn count(&mut self, at: usize, spans: &[Span<'_>]) {
+        for span in spans {
             let is_name = match span.kind {
                 SpanKind::CodeName => !span.text.contains(' '),
                 SpanKind::Id => span.text.bytes().all(|b| b.is_ascii_hexdigit()),

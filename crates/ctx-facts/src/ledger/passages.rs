@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use ctx_core::text::Slice;
 use ctx_core::{EntryId, Role};
-use ctx_text::{Gist, Signal, clip, marks};
+use ctx_text::{Gist, Reading, Sentence, Signal, clip};
 
 use super::SupersededFact;
 use super::ask::Ask;
 use super::classify::{chooses, classified, has_reason};
 use super::personal::{self, personal};
-use super::prose::prose;
 use super::speakers::Speakers;
 use crate::{CitedMessage, FactKind, RequiredFact, Statement, without_citations};
 
@@ -21,7 +20,6 @@ const LONGEST: usize = 400;
 pub(super) const ASSISTANT: f32 = 0.5;
 /// Bounds the passages of a pasted specification, whose sentences are not all constraints.
 const MOST_PER_MESSAGE: usize = 40;
-const MOST_SENTENCES: usize = 2_000;
 /// A message of more sentences is a document: only its first statements are facts.
 const DOCUMENT: usize = 60;
 const STATED_IN_DOCUMENT: usize = 6;
@@ -80,20 +78,19 @@ pub(super) struct PassageFacts {
 
 impl Passages {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
         (self.at, self.entry) = (at, one.id.clone());
         if one.pinned {
-            let text = one.message.plain_text();
-            for sentence in prose(&text).take(400) {
-                self.push(FactKind::Pinned, sentence, 1.0, false);
+            for sentence in speakers.user.sentences().iter().take(400) {
+                self.push(FactKind::Pinned, sentence.text, 1.0, false);
             }
             return;
         }
-        if !speakers.user.is_empty() {
+        if !speakers.user.text.is_empty() {
             self.asked_back.clear();
             self.user(&speakers.user);
         }
-        if !speakers.assistant.is_empty() && one.message.role == Role::Assistant {
+        if !speakers.assistant.text.is_empty() && one.message.role == Role::Assistant {
             self.assistant(&speakers.assistant);
         }
     }
@@ -194,8 +191,8 @@ impl Passages {
         Some(place)
     }
 
-    fn user(&mut self, words: &str) {
-        let sentences: Vec<&str> = prose(words).take(MOST_SENTENCES).collect();
+    fn user(&mut self, reading: &Reading<'_>) {
+        let sentences = reading.sentences();
         let is_document = sentences.len() > DOCUMENT;
         let (mut found, mut stated) = (0, 0);
         for sentence in sentences {
@@ -210,15 +207,14 @@ impl Passages {
                 }
             }
             found += 1;
-            self.push(kind, sentence, weight, revokes);
+            self.push(kind, sentence.text, weight, revokes);
         }
     }
 
-    fn assistant(&mut self, words: &str) {
+    fn assistant(&mut self, reading: &Reading<'_>) {
         self.asked_back.clear();
         let mut found = 0;
-        for sentence in prose(words) {
-            let marks = marks(sentence);
+        for &Sentence { text: sentence, marks } in reading.sentences() {
             let length = sentence.chars().count();
             if !(8..=600).contains(&length) || found >= MOST_PER_MESSAGE / 2 {
                 continue;

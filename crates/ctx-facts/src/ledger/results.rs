@@ -82,7 +82,7 @@ fn errors(text: &str, out: &mut Vec<(SpanKind, String)>) {
         if line.len() > LONGEST_LINE {
             continue;
         }
-        let framed = is_frame(line) || line.trim_start().starts_with("--> ");
+        let framed = is_frame(line);
         if !framed && !signs.is_match(line) {
             continue;
         }

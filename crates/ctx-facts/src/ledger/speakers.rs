@@ -3,17 +3,40 @@
 use std::collections::HashMap;
 
 use ctx_core::{Block, CallId, Message, Role};
-use ctx_text::without_injected;
+use ctx_text::{Reading, read, without_injected};
 
+use crate::CitedMessage;
 use crate::command::command_line;
 
-/// The text of one message, by speaker.
-#[derive(Debug, Default)]
-pub(super) struct Speakers {
-    /// The user's text, without what programs add.
-    pub(super) user: String,
-    /// The assistant's text.
-    pub(super) assistant: String,
+/// The texts of one message.
+pub(super) struct Texts {
+    /// What the user wrote, without what programs add; all text of a pinned message.
+    user: String,
+    assistant: String,
+}
+
+impl Texts {
+    /// Returns the texts of a message.
+    pub(super) fn of(one: &CitedMessage) -> Self {
+        let message = &one.message;
+        let user = match message.role {
+            _ if one.pinned => message.plain_text(),
+            Role::User => own_words(message),
+            _ => String::new(),
+        };
+        let is_assistant = matches!(message.role, Role::Assistant | Role::BranchSummary);
+        let assistant = is_assistant && !one.pinned;
+        Self { user, assistant: if assistant { message.plain_text() } else { String::new() } }
+    }
+}
+
+/// One message, by speaker. Its texts are read once, here.
+#[derive(Debug)]
+pub(super) struct Speakers<'a> {
+    /// What the user wrote.
+    pub(super) user: Reading<'a>,
+    /// What the assistant wrote.
+    pub(super) assistant: Reading<'a>,
     /// The command lines of the calls that the results in this message answer, if known.
     pub(super) answered: Vec<Option<String>>,
 }
@@ -27,19 +50,17 @@ pub(super) struct OpenCalls {
 }
 
 impl OpenCalls {
-    /// Reads the calls and results of a message, and returns its text by speaker.
-    pub(super) fn read(&mut self, message: &Message) -> Speakers {
+    /// Reads a message.
+    pub(super) fn read<'a>(&mut self, message: &Message, texts: &'a Texts) -> Speakers<'a> {
         for call in message.tool_calls() {
             self.any = true;
             if let Some(command) = command_line(call) {
                 self.commands.insert(call.id.clone(), command);
             }
         }
-        let is_user = message.role == Role::User;
-        let is_assistant = matches!(message.role, Role::Assistant | Role::BranchSummary);
         Speakers {
-            user: if is_user { own_words(message) } else { String::new() },
-            assistant: if is_assistant { message.plain_text() } else { String::new() },
+            user: read(&texts.user),
+            assistant: read(&texts.assistant),
             answered: message.tool_results().map(|r| self.commands.remove(&r.call_id)).collect(),
         }
     }

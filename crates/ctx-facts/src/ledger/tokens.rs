@@ -1,6 +1,6 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::{NormalForm, Span, SpanKind, WordList, normal_form, segments, spans};
+use ctx_text::{BlockKind, NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::arguments::strings;
 use crate::command::command_line;
 use crate::files::patched;
 use crate::{CitedMessage, RequiredFact};
-use ctx_text::output::{is_data, is_foreign, is_frame, prose_lines};
+use ctx_text::output::is_foreign;
 
 /// Names of arguments that are a location: a file, a folder, an address.
 static PLACES: WordList = WordList::new("arguments.places");
@@ -69,14 +69,12 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
         (self.at, self.entry) = (at, one.id.clone());
+        self.prose(&speakers.user, Source::User);
         if one.pinned {
-            let text = one.message.plain_text();
-            self.prose(&text, Source::User);
             return;
         }
-        self.prose(&speakers.user, Source::User);
         self.prose(&speakers.assistant, Source::Assistant);
         let mut answered = speakers.answered.iter();
         for block in &one.message.blocks {
@@ -129,24 +127,22 @@ impl Tokens {
     }
 
     /// Adds the tokens of text by a person or the model.
-    fn prose(&mut self, text: &str, source: Source) {
+    fn prose(&mut self, reading: &Reading<'_>, source: Source) {
         let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
-        for segment in segments(text) {
-            let words = text.get(segment.range.clone()).unwrap_or_default();
-            let long = segment.is_code && words.lines().count() > SHORT_CODE;
+        for block in reading.blocks.iter().filter(|block| block.kind != BlockKind::Listing) {
+            let long = block.fenced.is_some_and(|lines| lines > SHORT_CODE);
             // Long code of a model was written to files; a user's is a log or a configuration.
             if long && source == Source::Assistant {
                 continue;
             }
-            for part in prose_lines(words) {
-                let odd = OddLines::of(part);
-                for token in spans(part) {
-                    let Some(data) = odd.place(&token) else { continue };
-                    let code = segment.is_code || data;
-                    if left > 0 && matters(&token, source, code, long || data) {
-                        left -= 1;
-                        self.add(token.kind, token.text, source);
-                    }
+            let data = block.kind == BlockKind::Data;
+            let code = block.fenced.is_some() || data;
+            let own_frame = (block.kind == BlockKind::Frames).then(|| own_frame(block.text));
+            for token in block.spans() {
+                let is_kept = own_frame.as_ref().is_none_or(|at| at.contains(&token.range.start));
+                if is_kept && left > 0 && matters(token, source, code, long || data) {
+                    left -= 1;
+                    self.add(token.kind, token.text, source);
                 }
             }
         }
@@ -266,46 +262,19 @@ fn is_large(text: &str) -> bool {
         && !text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Generated lines of a text.
-struct OddLines {
-    /// Stack frames to skip.
-    passed: Vec<Range<usize>>,
-    /// Lines of data.
-    data: Vec<Range<usize>>,
-}
-
-impl OddLines {
-    /// Finds the generated lines. Of the frames of a stack trace, the first in the project's own
-    /// code is kept; in Python, where it comes last, the last one.
-    fn of(text: &str) -> Self {
-        let mut frames: Vec<(Range<usize>, bool, bool)> = Vec::new();
-        let mut data = Vec::new();
-        let mut at = 0;
-        for line in text.split_inclusive('\n') {
-            let range = at..at + line.len();
-            at = range.end;
-            if is_frame(line) {
-                let python = line.trim_start().starts_with("File \"");
-                frames.push((range, is_foreign(line), python));
-            } else if is_data(line) {
-                data.push(range);
-            }
+/// Finds the frame of a stack trace that is kept: the first in the project's own code or, in Python, the
+/// last.
+fn own_frame(frames: &str) -> Range<usize> {
+    let (mut own, mut end) = (0..0, 0);
+    for line in frames.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let is_python = line.trim_start().starts_with("File \"");
+        if !is_foreign(line) && (own.is_empty() || is_python) {
+            own = start..end;
         }
-        let first = frames.iter().position(|(_, foreign, python)| !foreign && !python);
-        let last = frames.iter().rposition(|(_, foreign, python)| !foreign && *python);
-        let passed = frames.into_iter().enumerate();
-        let passed = passed.filter(|(n, _)| Some(*n) != first && Some(*n) != last);
-        Self { passed: passed.map(|(_, (range, ..))| range).collect(), data }
     }
-
-    /// Whether a token is in data; `None` if its line is skipped.
-    fn place(&self, token: &Span<'_>) -> Option<bool> {
-        let holds = |ranges: &[Range<usize>]| {
-            let at = ranges.partition_point(|range| range.end <= token.range.start);
-            ranges.get(at).is_some_and(|range| range.start <= token.range.start)
-        };
-        (!holds(&self.passed)).then(|| holds(&self.data))
-    }
+    own
 }
 
 /// Whether the tool with this name changes files.

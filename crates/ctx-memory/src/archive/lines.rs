@@ -10,15 +10,15 @@ const KEEP: usize = 4 << 20;
 
 /// One line, without its line break.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RawLine<'a> {
-    pub(super) bytes: &'a [u8],
+pub(crate) struct RawLine<'a> {
+    pub(crate) bytes: &'a [u8],
     /// The line's offset in the file.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Whether a line break follows.
-    pub(super) terminated: bool,
+    pub(crate) terminated: bool,
 }
 
-pub(super) struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
     buffer: Vec<u8>,
     offset: u64,
@@ -26,11 +26,11 @@ pub(super) struct LineReader<R> {
 
 impl<R: Read> LineReader<R> {
     /// Returns the lines of `reader`, which starts at `offset` of its file.
-    pub(super) fn new(reader: R, offset: u64) -> Self {
+    pub(crate) fn new(reader: R, offset: u64) -> Self {
         Self { reader: BufReader::with_capacity(CHUNK, reader), buffer: Vec::new(), offset }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
         self.buffer.clear();
         if self.buffer.capacity() > KEEP {
             self.buffer.shrink_to(KEEP);

@@ -32,6 +32,7 @@ mod segments;
 mod sessions;
 
 pub use add::AddOutcome;
+pub(crate) use lines::LineReader;
 pub use segment_maker::{SegmentMaker, text_of};
 pub use segments::ArchiveLimits;
 pub(crate) use segments::{Changes, Segments};

@@ -34,21 +34,21 @@ pub struct Spent {
     pub usd: f64,
 }
 
-/// What was spent on a day. A plain value; the caller keeps it between runs.
+/// What was spent on a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct DailySpend {
+pub(crate) struct DailySpend {
     /// The day, counted from the epoch.
-    pub day: i64,
+    pub(crate) day: i64,
     /// What was spent on it.
-    pub spent: Spent,
+    pub(crate) spent: Spent,
 }
 
 impl DailySpend {
     /// Returns what was spent on the day of `now`: a new day starts at zero. A clock that was set
     /// back does not start a new day.
     #[must_use]
-    pub fn at(self, now: Timestamp) -> Self {
+    pub(crate) fn at(self, now: Timestamp) -> Self {
         let day = now.0.div_euclid(DAY);
         if day > self.day { Self { day, spent: Spent::default() } } else { self }
     }

@@ -33,44 +33,37 @@ pub enum FactKind {
     TaskState,
     /// How the system is structured: "Event-driven with Redis pub/sub".
     Architecture,
+    /// What the user requires or forbids: "Never touch the migrations".
+    Constraint,
+    /// What the user says about themselves: "My name is Ada".
+    Personal,
 }
 
 impl FactKind {
-    /// All kinds.
-    pub const ALL: [Self; 6] = [
-        Self::Decision,
-        Self::Implementation,
-        Self::Config,
-        Self::Issue,
-        Self::TaskState,
-        Self::Architecture,
+    /// All kinds, with their names in files and in the recalled block.
+    const NAMES: [(Self, &'static str); 8] = [
+        (Self::Decision, "decision"),
+        (Self::Implementation, "implementation"),
+        (Self::Config, "config"),
+        (Self::Issue, "issue"),
+        (Self::TaskState, "task_state"),
+        (Self::Architecture, "architecture"),
+        (Self::Constraint, "constraint"),
+        (Self::Personal, "personal"),
     ];
 
     /// The name in files and in the recalled block.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Implementation => "implementation",
-            Self::Config => "config",
-            Self::Issue => "issue",
-            Self::TaskState => "task_state",
-            Self::Architecture => "architecture",
-        }
+        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
     /// Parses a kind's name, in any case and with any separator: `taskState`, `Task State`.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let bare = |text: &str| -> String {
-            text.chars()
-                .filter(|c| c.is_alphanumeric())
-                .take(40)
-                .flat_map(char::to_lowercase)
-                .collect()
-        };
+        let bare = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
         let wanted = bare(name);
-        Self::ALL.into_iter().find(|kind| bare(kind.name()) == wanted)
+        Self::NAMES.into_iter().find(|(_, name)| bare(name) == wanted).map(|(kind, _)| kind)
     }
 }
 

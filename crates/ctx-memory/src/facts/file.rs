@@ -6,20 +6,21 @@
 
 use ctx_core::text::Slice;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ctx_core::{Error, Result};
 
 use super::Fact;
+use crate::archive::LineReader;
 use crate::disk::{self, FileLock};
 
 /// A longer line is not a fact: content and context are bounded.
-const LINE_MAX: u64 = 64 * 1024;
+const LINE_MAX: usize = 64 * 1024;
 
 /// Number of bytes before the read position that are compared, to notice a replaced file.
-const TAIL: u64 = 256;
+const TAIL: usize = 256;
 
 /// How long to wait while another process holds the lock. It is held for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,13 +51,9 @@ pub(super) struct KnowledgeFile {
 pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
 
 impl KnowledgeFile {
+    /// An empty path means a store without a file.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
-    }
-
-    /// Returns a store without a file.
-    pub(super) fn nowhere() -> Self {
-        Self::new(PathBuf::new())
     }
 
     pub(super) fn is_kept(&self) -> bool {
@@ -112,28 +109,21 @@ impl KnowledgeFile {
         if file.metadata()?.len() == self.read_to {
             return Ok(news);
         }
-        let mut reader = BufReader::with_capacity(256 * 1024, file);
+        let mut reader = file;
         reader.seek(SeekFrom::Start(self.read_to))?;
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let mut length = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line)? as u64;
-            let is_long = length == LINE_MAX && line.last() != Some(&b'\n');
-            if is_long {
-                length += skip_line(&mut reader)?;
-            } else if line.last() != Some(&b'\n') {
-                // The end of the file, or a line that is being written.
-                break;
-            }
-            self.read_to += length;
-            self.keep_tail(&line);
-            match serde_json::from_slice::<Fact>(&line) {
-                Ok(fact) if !is_long => {
+        let mut lines = LineReader::new(reader, self.read_to);
+        // A last line without a line break is being written.
+        while let Some(line) = lines.next()?.filter(|line| line.terminated) {
+            let bytes = line.bytes;
+            self.read_to = line.offset + bytes.len() as u64 + 1;
+            self.keep_tail(bytes);
+            match serde_json::from_slice::<Fact>(bytes) {
+                Ok(fact) if bytes.len() < LINE_MAX => {
                     self.lines += 1;
                     news.facts.push(fact);
                 }
-                _ if line.iter().all(u8::is_ascii_whitespace) => {}
-                _ => self.note_unknown_line(&line),
+                _ if bytes.iter().all(u8::is_ascii_whitespace) => {}
+                _ => self.note_unknown_line(bytes),
             }
         }
         Ok(news)
@@ -141,7 +131,8 @@ impl KnowledgeFile {
 
     fn note_unknown_line(&mut self, line: &[u8]) {
         let text = std::str::from_utf8(line).map(str::trim).unwrap_or_default();
-        let is_record = text.starts_with('{')
+        let is_record = text.len() < LINE_MAX
+            && text.starts_with('{')
             && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
         if is_record {
             self.foreign.push(text.to_owned());
@@ -150,18 +141,19 @@ impl KnowledgeFile {
         }
     }
 
+    /// Remembers the end of the last line that was read or written.
     fn keep_tail(&mut self, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         self.tail.clear();
-        let from = line.len().saturating_sub(TAIL as usize);
-        self.tail.extend_from_slice(line.slice(from..));
+        self.tail.extend_from_slice(line.slice(line.len().saturating_sub(TAIL)..));
+        self.tail.push(b'\n');
     }
 
     /// Whether the bytes before the read position are unchanged.
     fn is_same(&self, file: &File) -> io::Result<bool> {
-        let Some(from) = self.read_to.checked_sub(self.tail.len() as u64) else { return Ok(false) };
-        let there = disk::read_at(file, from, self.tail.len() as u64)?;
-        // The rest of a too long line is not kept, so its beginning cannot be compared.
-        Ok(there.len() == self.tail.len() && (there == self.tail || !self.tail.ends_with(b"\n")))
+        let length = self.tail.len() as u64;
+        let Some(from) = self.read_to.checked_sub(length) else { return Ok(false) };
+        Ok(disk::read_at(file, from, length)? == self.tail)
     }
 
     /// Appends facts and flushes them to disk. The file must have been read under the same lock.
@@ -246,22 +238,4 @@ fn write_line(out: &mut Vec<u8>, fact: &Fact) -> serde_json::Result<()> {
     serde_json::to_writer(&mut *out, fact)?;
     out.push(b'\n');
     Ok(())
-}
-
-/// Skips to the end of a line and returns the number of bytes skipped.
-fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
-    let mut skipped = 0;
-    loop {
-        let buffer = reader.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(skipped);
-        }
-        let end = buffer.iter().position(|&b| b == b'\n');
-        let used = end.map_or(buffer.len(), |at| at + 1);
-        reader.consume(used);
-        skipped += used as u64;
-        if end.is_some() {
-            return Ok(skipped);
-        }
-    }
 }

@@ -4,9 +4,6 @@ use std::collections::HashMap;
 
 use super::words::word_set;
 
-/// A word in more facts than this is ignored if the query has rarer words.
-const COMMON: usize = 1_000;
-
 /// An inverted index from words to the positions of facts.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -52,17 +49,9 @@ impl Index {
         }
     }
 
-    /// Returns all facts that share a word with the query, unordered.
-    pub(super) fn matches(&self, words: &[String]) -> Vec<Match> {
-        self.score(words, usize::MAX)
-    }
-
-    /// Like [`matches`](Self::matches), without facts that share only common words.
-    pub(super) fn related(&self, words: &[String]) -> Vec<Match> {
-        self.score(words, COMMON)
-    }
-
-    fn score(&self, words: &[String], common: usize) -> Vec<Match> {
+    /// Returns the facts that share a word with the query, unordered. A word in more than `common`
+    /// facts is ignored if the query has rarer words.
+    pub(super) fn matches(&self, words: &[String], common: usize) -> Vec<Match> {
         let mut scores = vec![(0u16, 0f32); self.len];
         let mut touched: Vec<u32> = Vec::new();
         let mut all = 0.0;
@@ -98,7 +87,8 @@ mod tests {
     use super::*;
 
     fn places(index: &Index, query: &str) -> Vec<usize> {
-        let mut found: Vec<_> = index.matches(&word_set(query)).iter().map(|m| m.place).collect();
+        let mut found: Vec<_> =
+            index.matches(&word_set(query), usize::MAX).iter().map(|m| m.place).collect();
         found.sort_unstable();
         found
     }
@@ -118,7 +108,7 @@ mod tests {
         let mut index = Index::default();
         index.push("server port");
         index.push("server host");
-        let found = index.matches(&word_set("server port"));
+        let found = index.matches(&word_set("server port"), usize::MAX);
         let score = |place| found.iter().find(|m| m.place == place).unwrap().score;
         assert!((score(0) - 1.0).abs() < 1e-6 && score(1) < 0.5);
     }

@@ -1,7 +1,7 @@
 //! Facts: decisions, implementations, settings, issues and task states, one sentence each.
 //!
 //! ```text
-//! messages --> Extractor --> candidates --> decide --> FactStore (knowledge.jsonl)
+//! messages --> find_facts, ModelExtractor --> candidates --> decide --> FactStore (knowledge.jsonl)
 //! ```
 //!
 //! A contradicted fact is not deleted: it is superseded, and stays readable as a past fact. Only
@@ -21,8 +21,10 @@ mod store;
 mod update;
 mod words;
 
-pub use daily_budget::{DailyBudget, DailySpend, Spent};
-pub use extract::{Extraction, Extractor, IsSecret, Rules, SourceMessage};
+pub(crate) use daily_budget::DailySpend;
+pub use daily_budget::{DailyBudget, Spent};
+pub(crate) use extract::is_secret;
+pub use extract::{Extraction, SourceMessage, find_facts};
 pub(crate) use fact::SOURCES_MAX;
 pub use fact::{CONTENT_MAX, Fact, FactCandidate, FactId, FactKind};
 pub use forget::FactSelector;

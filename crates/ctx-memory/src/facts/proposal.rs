@@ -17,10 +17,8 @@ pub(super) const SUPERSEDED_MAX: usize = 10;
 /// The operation that a model proposes for a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProposedOperation {
-    /// Not specified: the rules decide.
+    /// Add a new fact, if it is new. Also stands for an unknown operation.
     #[default]
-    Unspecified,
-    /// Add a new fact.
     Add,
     /// Update a known fact with more detail.
     Update,
@@ -33,17 +31,15 @@ pub enum ProposedOperation {
 }
 
 impl ProposedOperation {
-    /// Parses an operation; an unknown name is [`ProposedOperation::Unspecified`].
+    /// Parses an operation.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
-        let bare = name.trim().to_ascii_lowercase();
-        match bare.as_str() {
-            "add" | "new" | "create" => Self::Add,
+        match name.trim().to_ascii_lowercase().as_str() {
             "update" | "edit" | "modify" | "merge" => Self::Update,
             "supersede" | "replace" | "contradict" | "invalidate" => Self::Supersede,
             "delete" | "remove" | "forget" | "erase" | "drop" | "clear" => Self::Delete,
             "none" | "noop" | "skip" | "ignore" | "keep" => Self::None,
-            _ => Self::Unspecified,
+            _ => Self::Add,
         }
     }
 }
@@ -138,7 +134,7 @@ pub(super) fn check<'a>(
     let Some(old) = id.and_then(|id| known(FactId(id))).filter(|fact| fact.is_current()) else {
         return refuse(RejectionReason::UnknownId);
     };
-    if matches!(decided, Update::None { .. }) {
+    if matches!((&decided, proposal.operation), (Update::None { .. }, ProposedOperation::Update)) {
         return Ok(decided);
     }
     let (was, is) = (Statement::of(&old.content), Statement::of(&candidate.content));
@@ -153,6 +149,8 @@ pub(super) fn check<'a>(
             Update::Update { id: old.id }
         }
         _ => match decided {
+            Update::None { id } if id == old.id => decided,
+            Update::None { id: by } => Update::Retire { ids: vec![old.id], by },
             Update::Supersede { mut ids } => {
                 if !ids.contains(&old.id) {
                     ids.push(old.id);

@@ -69,10 +69,12 @@ impl FactStore {
     pub fn search(&self, query: &FactQuery<'_>) -> Vec<FactHit<'_>> {
         let words = asked_for(query.text);
         let least = threshold(words.len());
-        let found = self.index().matches(&words).into_iter();
+        let found = self.index.matches(&words, usize::MAX).into_iter();
         let mut hits: Vec<FactHit<'_>> = found
             .filter(|found| found.words >= least)
-            .filter_map(|found| Some(FactHit { fact: self.at(found.place)?, score: found.score }))
+            .filter_map(|found| {
+                Some(FactHit { fact: self.facts.get(found.place)?, score: found.score })
+            })
             .filter(|hit| query.session.is_none_or(|session| hit.fact.session_id == session))
             .filter(|hit| match query.at {
                 Some(at) => hit.fact.held_at(at),

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ctx_core::{ErrorKind, Result, Timestamp};
 
-use super::model::SpendRecorder;
 use super::{DailySpend, Spent};
 use crate::disk::{self, FileLock};
 
@@ -58,9 +57,30 @@ impl SpendLedger {
 }
 
 impl SpendGuard {
+    /// Returns the right to spend in this process only, from nothing.
+    pub(crate) fn in_memory() -> Self {
+        let ledger = Arc::new(SpendLedger::InMemory(Mutex::default()));
+        Self { ledger, _lock: None, budget: DailySpend::default() }
+    }
+
     /// Returns the spending of this day.
     pub(crate) fn budget(&self) -> DailySpend {
         self.budget
+    }
+
+    /// Records the expected price of a call before it is made, so that a call that never returns is
+    /// counted too.
+    pub(crate) fn expect(&mut self, usd: f64) -> Result<()> {
+        let mut budget = self.budget;
+        budget.add(Spent { calls: 1, usd });
+        self.keep(budget)
+    }
+
+    /// Replaces the expected price of a call by the price paid.
+    pub(crate) fn settle(&mut self, expected: f64, paid: f64) -> Result<()> {
+        let mut budget = self.budget;
+        budget.correct(expected, paid);
+        if budget == self.budget { Ok(()) } else { self.keep(budget) }
     }
 
     fn keep(&mut self, budget: DailySpend) -> Result<()> {
@@ -77,30 +97,14 @@ impl SpendGuard {
     }
 }
 
-impl SpendRecorder for Mutex<SpendGuard> {
-    fn expect(&self, usd: f64) -> Result<()> {
-        let mut spending = self.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut budget = spending.budget;
-        budget.add(Spent { calls: 1, usd });
-        spending.keep(budget)
-    }
-
-    fn settle(&self, expected: f64, paid: f64) -> Result<()> {
-        let mut spending = self.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut budget = spending.budget;
-        budget.correct(expected, paid);
-        if budget == spending.budget { Ok(()) } else { spending.keep(budget) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_770_000_000_000);
 
-    fn opened(ledger: &Arc<SpendLedger>, now: Timestamp) -> Mutex<SpendGuard> {
-        Mutex::new(ledger.open(now).unwrap().unwrap())
+    fn opened(ledger: &Arc<SpendLedger>, now: Timestamp) -> SpendGuard {
+        ledger.open(now).unwrap().unwrap()
     }
 
     fn spent(ledger: &Arc<SpendLedger>, now: Timestamp) -> Spent {
@@ -112,13 +116,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ledger = || Arc::new(SpendLedger::File(dir.path().join("deep/budget.json")));
         let one = ledger();
-        let spending = opened(&one, NOW);
+        let mut spending = opened(&one, NOW);
         spending.expect(0.25).unwrap();
         assert!(ledger().open(NOW).unwrap().is_none(), "another one has it");
         drop(spending);
         let again = ledger();
         assert_eq!(spent(&again, NOW), Spent { calls: 1, usd: 0.25 }, "nobody said what it cost");
-        let spending = opened(&one, NOW);
+        let mut spending = opened(&one, NOW);
         spending.expect(0.25).unwrap();
         spending.settle(0.25, 0.5).unwrap();
         spending.expect(0.25).unwrap();

@@ -4,18 +4,22 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use ctx_core::Result;
+use ctx_core::{Result, Timestamp};
+use ctx_facts::Statement;
 use serde::Serialize;
 
 use super::file::{KnowledgeFile, Lock};
 use super::index::Index;
 use super::proposal::{Proposal, RejectedProposal, RejectionReason, SUPERSEDED_MAX, check};
-use super::update::{Reading, decide_read};
+use super::update::decide_read;
 use super::words::word_set;
 use super::{Fact, FactCandidate, FactId, Update};
 
 /// The maximum number of known facts that a new one is compared with.
 const RELATED_MAX: usize = 32;
+
+/// A word in more facts than this does not relate two facts that share rarer ones.
+const COMMON: usize = 1_000;
 
 /// The file is rewritten when it has more than twice as many lines as facts, plus this number.
 const SLACK: usize = 256;
@@ -40,9 +44,9 @@ pub struct FactStore {
     scope: Scope,
     pub(super) facts: Vec<Fact>,
     /// The parsed form of each fact, computed on first use.
-    readings: Vec<OnceLock<Reading>>,
+    statements: Vec<OnceLock<Statement>>,
     places: HashMap<FactId, usize>,
-    index: Index,
+    pub(super) index: Index,
 }
 
 /// The result of [`FactStore::learn`].
@@ -85,7 +89,7 @@ impl FactStore {
     /// Returns a store without a file, for replays and tests.
     #[must_use]
     pub fn in_memory(scope: Scope) -> Self {
-        Self::of(KnowledgeFile::nowhere(), scope)
+        Self::of(KnowledgeFile::new(PathBuf::new()), scope)
     }
 
     fn of(file: KnowledgeFile, scope: Scope) -> Self {
@@ -93,7 +97,7 @@ impl FactStore {
             file,
             scope,
             facts: Vec::new(),
-            readings: Vec::new(),
+            statements: Vec::new(),
             places: HashMap::new(),
             index: Index::default(),
         }
@@ -218,7 +222,7 @@ impl FactStore {
                 };
                 let checked = check(at, &proposal, decided, known).and_then(|update| {
                     let more = match &update {
-                        Update::Supersede { ids } => ids.len(),
+                        Update::Supersede { ids } | Update::Retire { ids, .. } => ids.len(),
                         _ => 0,
                     };
                     let reason = RejectionReason::TooMany;
@@ -267,7 +271,7 @@ impl FactStore {
 
     /// Decides about a candidate by comparing it with the most similar facts.
     fn decided(&self, candidate: &FactCandidate) -> Update {
-        let mut related = self.index.related(&word_set(&candidate.content));
+        let mut related = self.index.matches(&word_set(&candidate.content), COMMON);
         related.retain(|m| {
             self.facts
                 .get(m.place)
@@ -276,8 +280,8 @@ impl FactStore {
         related.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(b.place.cmp(&a.place)));
         related.truncate(RELATED_MAX);
         let read = related.iter().filter_map(|m| {
-            let (fact, reading) = (self.facts.get(m.place)?, self.readings.get(m.place)?);
-            Some((fact, reading.get_or_init(|| Reading::of(&fact.content))))
+            let (fact, statement) = (self.facts.get(m.place)?, self.statements.get(m.place)?);
+            Some((fact, statement.get_or_init(|| Statement::of(&fact.content))))
         });
         decide_read(read, candidate)
     }
@@ -294,12 +298,17 @@ impl FactStore {
         learned: &mut LearnOutcome,
     ) {
         let mut fact = candidate.into_fact();
+        if let Update::Retire { ids, by } = update {
+            learned.known += 1;
+            self.supersede(&ids, by, fact.valid_from, lines, learned);
+            return;
+        }
         if self.places.contains_key(&fact.id) || word_set(&fact.content).is_empty() {
             learned.known += 1;
             return;
         }
         match update {
-            Update::None { .. } => {
+            Update::None { .. } | Update::Retire { .. } => {
                 learned.known += 1;
                 return;
             }
@@ -312,29 +321,40 @@ impl FactStore {
             }
             Update::Add => learned.added.push(fact.id),
             Update::Supersede { ids } => {
-                for id in ids {
-                    let Some(old) = self.get(id) else { continue };
-                    if old.valid_from > fact.valid_from {
-                        // The candidate is older than the fact it contradicts, so it is already
-                        // superseded.
-                        if fact.valid_to.is_none_or(|end| old.valid_from < end) {
-                            fact.valid_to = Some(old.valid_from);
-                            fact.superseded_by = Some(id);
-                        }
-                        continue;
-                    }
-                    let mut old = old.clone();
-                    old.valid_to = Some(fact.valid_from);
-                    old.superseded_by = Some(fact.id);
-                    learned.superseded.push(id);
-                    lines.push(old.clone());
-                    self.put(old);
+                let newer = ids.iter().filter_map(|id| self.get(*id));
+                let newer = newer.filter(|old| old.valid_from > fact.valid_from);
+                // A candidate older than the fact it contradicts is already superseded.
+                if let Some(newer) = newer.min_by_key(|old| old.valid_from) {
+                    fact.valid_to = Some(newer.valid_from);
+                    fact.superseded_by = Some(newer.id);
                 }
+                self.supersede(&ids, fact.id, fact.valid_from, lines, learned);
                 learned.added.push(fact.id);
             }
         }
         lines.push(fact.clone());
         self.put(fact);
+    }
+
+    /// Marks facts as superseded, except those that became valid later.
+    fn supersede(
+        &mut self,
+        ids: &[FactId],
+        by: FactId,
+        at: Timestamp,
+        lines: &mut Vec<Fact>,
+        learned: &mut LearnOutcome,
+    ) {
+        for id in ids {
+            let Some(mut old) = self.get(*id).filter(|old| old.valid_from <= at).cloned() else {
+                continue;
+            };
+            old.valid_to = Some(at);
+            old.superseded_by = Some(by);
+            learned.superseded.push(*id);
+            lines.push(old.clone());
+            self.put(old);
+        }
     }
 
     pub(super) fn put(&mut self, fact: Fact) {
@@ -343,8 +363,8 @@ impl FactStore {
             Some((at, old)) => {
                 let before = indexed(old);
                 *old = fact;
-                if let Some(reading) = self.readings.get_mut(at) {
-                    reading.take();
+                if let Some(statement) = self.statements.get_mut(at) {
+                    statement.take();
                 }
                 if before != text {
                     self.index.change(at, &before, &text);
@@ -354,24 +374,16 @@ impl FactStore {
                 self.places.insert(fact.id, self.facts.len());
                 self.index.push(&text);
                 self.facts.push(fact);
-                self.readings.push(OnceLock::new());
+                self.statements.push(OnceLock::new());
             }
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.facts.clear();
-        self.readings.clear();
+        self.statements.clear();
         self.places.clear();
         self.index = Index::default();
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
-    pub(super) fn at(&self, place: usize) -> Option<&Fact> {
-        self.facts.get(place)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Decides what a new fact does to the known ones.
 
 use ctx_facts::Statement;
-use ctx_text::Terms;
 
 use super::{Fact, FactCandidate, FactId, FactKind};
 
@@ -22,6 +21,13 @@ pub enum Update {
     Supersede {
         /// The facts that no longer hold.
         ids: Vec<FactId>,
+    },
+    /// It is already known, and says that these facts no longer hold.
+    Retire {
+        /// The facts that no longer hold.
+        ids: Vec<FactId>,
+        /// The fact that states it.
+        by: FactId,
     },
     /// It is already known.
     None {
@@ -52,49 +58,23 @@ pub fn decide<'a>(
     existing: impl IntoIterator<Item = &'a Fact>,
     candidate: &FactCandidate,
 ) -> Update {
-    let read: Vec<(&Fact, Reading)> = existing
-        .into_iter()
-        .filter(|fact| fact.is_current())
-        .map(|fact| (fact, Reading::of(&fact.content)))
-        .collect();
-    decide_read(read.iter().map(|(fact, reading)| (*fact, reading)), candidate)
-}
-
-/// The parsed form of a text. Computed once per fact that is compared often.
-#[derive(Clone, Debug)]
-pub(super) struct Reading {
-    plain: String,
-    statement: Statement,
-}
-
-impl Reading {
-    pub(super) fn of(content: &str) -> Self {
-        Self { plain: plain(content), statement: Statement::of(content) }
-    }
-}
-
-/// Normalises a text for equality: all its terms, in order.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    Terms::default().each(text, |term| {
-        out.push_str(term.text);
-        out.push(' ');
-    });
-    out
+    let read: Vec<(&Fact, Statement)> =
+        existing.into_iter().map(|fact| (fact, Statement::of(&fact.content))).collect();
+    decide_read(read.iter().map(|(fact, statement)| (*fact, statement)), candidate)
 }
 
 /// Like [`decide`], for facts that are already parsed.
 pub(super) fn decide_read<'a>(
-    existing: impl Iterator<Item = (&'a Fact, &'a Reading)>,
+    existing: impl Iterator<Item = (&'a Fact, &'a Statement)>,
     candidate: &FactCandidate,
 ) -> Update {
-    let new = Reading::of(&candidate.content);
+    let new = Statement::of(&candidate.content);
     let (mut known, mut detail, mut contradicted) = (None, None, Vec::new());
     for (fact, old) in existing.filter(|(fact, _)| fact.is_current()) {
-        if fact.content == candidate.content || old.plain == new.plain && !new.plain.is_empty() {
+        if fact.content == candidate.content {
             return Update::None { id: fact.id };
         }
-        match relation(fact.kind, &old.statement, candidate.kind, &new.statement) {
+        match relation(fact.kind, old, candidate.kind, &new) {
             Relation::Known => known = known.or(Some(fact.id)),
             Relation::Detail => detail = detail.or(Some(fact.id)),
             Relation::Contradiction => contradicted.push(fact.id),
@@ -119,12 +99,10 @@ pub(super) fn relation(
     new_kind: FactKind,
     new: &Statement,
 ) -> Relation {
-    use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
-    // States of work are comparable with issues, and choices with settings.
-    let settings = [Decision, Config, Architecture, Implementation];
-    let comparable = old_kind == new_kind
-        || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))
-        || settings.contains(&old_kind) && settings.contains(&new_kind);
+    // States of work are comparable with issues, and everything else with each other.
+    let is_state = |kind| matches!(kind, FactKind::Issue | FactKind::TaskState);
+    let comparable = is_state(old_kind) == is_state(new_kind)
+        || is_state(old_kind) && new_kind == FactKind::Implementation;
     if !comparable {
         Relation::Unrelated
     } else if new.replaces(old) {
@@ -161,6 +139,7 @@ mod tests {
             Update::Add => "add",
             Update::Update { .. } => "update",
             Update::Supersede { .. } => "supersede",
+            Update::Retire { .. } => "retire",
             Update::None { .. } => "none",
         }
     }

@@ -13,9 +13,9 @@ use ctx_core::Warnings;
 ///
 /// # Notes
 ///
-/// It runs after compaction and before recall. Messages that are dropped afterwards to make the
-/// request fit are archived with the next request. The memory accepts messages at once and writes them later,
-/// so a request does not wait for the disk. If the memory fails, a warning is reported and the
+/// It runs after compaction and trim, and before recall. Messages that are dropped afterwards to make
+/// the request fit are archived with the next request. The memory accepts messages at once and writes
+/// them later, so a request does not wait for the disk. If the memory fails, a warning is reported and the
 /// request continues.
 ///
 /// # Default

@@ -1,4 +1,4 @@
-//! The three layers: one recalls, one trims, one archives.
+//! The three layers: one trims, one archives, one recalls.
 
 mod archive;
 mod departed;

@@ -19,8 +19,9 @@ use ctx_core::Warnings;
 ///
 /// # Notes
 ///
-/// It runs after compaction, and a block has at most the tokens that are left in the window. Earlier blocks stay until their history is compacted: removing one would break the
-/// provider's cached prefix. A query of less than three letters, or two Chinese characters, recalls
+/// It runs after compaction and trim, and a block has at most the tokens that are left in the window.
+/// Earlier blocks stay until their history is compacted: removing one would break the provider's
+/// cached prefix. A query of less than three letters, or two Chinese characters, recalls
 /// nothing. A failing memory costs the block and a warning, never the request.
 ///
 /// # Default

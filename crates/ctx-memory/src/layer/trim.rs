@@ -23,8 +23,8 @@ const REASON: &str = "has little to do with what is being asked; it can be recal
 /// # Notes
 ///
 /// It runs after compaction, because a summary keeps more of what an agent needs next than a trim,
-/// and before the hard prune, which drops the oldest messages. Trimmed messages stay trimmed. A
-/// query that is too short to recall for trims nothing.
+/// and before recall, which fills the space that is left. Trimmed messages stay trimmed. A query that
+/// is too short to recall for trims nothing.
 ///
 /// # Default
 ///

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use ctx_core::{Entry, Result, Timestamp};
+use ctx_core::{Entry, Result, Role, Timestamp};
+use ctx_search::Segment;
 
 use super::session::Shared;
-use crate::facts::{FactCandidate, FactStore, SourceMessage};
+use crate::facts::{FactStore, SourceMessage, find_facts};
 
 /// Messages waiting to be archived. The view already lists them as dropped.
 #[derive(Default)]
@@ -67,16 +68,16 @@ impl Shared {
             return Err(error);
         }
         let now = self.memory.settings().now();
-        let mut learned = Vec::new();
+        let mut archived = Vec::new();
         while let Some(entry) = self.next() {
             match self.insert(&entry, now) {
-                Ok(candidates) => learned.extend(candidates),
+                Ok(segment) => archived.extend(segment),
                 Err(error) => {
                     self.memory.inner.warn(format!("a message was not archived: {error}"));
                 }
             }
         }
-        self.learn(learned);
+        self.learn(&archived);
         self.memory.flush()
     }
 
@@ -88,26 +89,28 @@ impl Shared {
         next
     }
 
-    /// Archives a message and returns its facts if it is new.
-    fn insert(&self, entry: &Entry, now: Timestamp) -> Result<Vec<FactCandidate>> {
-        let Some(segment) = self.maker.of_entry(entry, now)? else { return Ok(Vec::new()) };
-        let facts = self.rules.as_ref().map(|rules| {
-            let id = segment.id.to_string();
-            rules.find(&[SourceMessage::of(&segment, &id)])
-        });
-        let segment = [segment];
-        let added = self.memory.add(&segment)?;
-        if added == 0 {
-            return Ok(Vec::new());
+    /// Archives a message and returns its segment if it is new and may hold facts.
+    fn insert(&self, entry: &Entry, now: Timestamp) -> Result<Option<Segment>> {
+        let Some(segment) = self.maker.of_entry(entry, now)? else { return Ok(None) };
+        if self.memory.add(std::slice::from_ref(&segment))? == 0 {
+            return Ok(None);
         }
-        if let (Some(extraction), [segment]) = (&self.extraction, &segment) {
-            extraction.push(segment);
+        if let Some(extraction) = &self.extraction {
+            extraction.push(&segment);
         }
-        Ok(facts.unwrap_or_default())
+        let speaks = matches!(segment.role, Role::User | Role::Assistant | Role::Other(_));
+        Ok(Some(segment).filter(|_| speaks && self.has_rules))
     }
 
-    fn learn(&self, candidates: Vec<FactCandidate>) {
-        let Some(facts) = self.facts.as_ref().filter(|_| !candidates.is_empty()) else { return };
+    /// Learns the facts that rules find in new segments, read together: an answer chooses out of the
+    /// options before it.
+    fn learn(&self, segments: &[Segment]) {
+        let Some(facts) = &self.facts else { return };
+        let said: Vec<_> = segments.iter().map(SourceMessage::of).collect();
+        let candidates = find_facts(&said);
+        if candidates.is_empty() {
+            return;
+        }
         let learned = FactStore::pen_of(facts).and_then(|pen| {
             let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
             facts.learn_under(&pen, candidates)

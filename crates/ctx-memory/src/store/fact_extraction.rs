@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ctx_core::{Result, Role, SummaryModels, Timestamp};
 
 use crate::facts::{
-    DailyBudget, Extractor, Fact, FactQuery, FactStore, ModelExtractor, SOURCES_MAX, SourceMessage,
+    DailyBudget, Fact, FactQuery, FactStore, ModelExtractor, SOURCES_MAX, SourceMessage,
     SpendGuard, SpendLedger,
 };
 use ctx_search::Segment;
@@ -24,9 +23,6 @@ const KNOWN: usize = 40;
 
 /// The number of characters of the messages that are compared with known facts.
 const COMPARED: ctx_core::Chars = ctx_core::Chars(4_000);
-
-/// The deadline of a call: less than any host waits for a whole run.
-const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Models that extract facts, and their budget.
 #[derive(Debug)]
@@ -109,15 +105,10 @@ impl FactExtraction {
         (facts, session): (&Arc<Mutex<FactStore>>, Option<&str>),
         told: &mut Vec<String>,
     ) -> Result<()> {
-        let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-        let said: Vec<SourceMessage<'_>> =
-            segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id)).collect();
+        let said: Vec<_> = segments.iter().map(SourceMessage::of).collect();
         let known = known(facts.clone(), &said, session).await?;
-        let budget = spending.budget();
-        let extractor = ModelExtractor::new(self.models.clone(), budget, self.cap)
-            .with_deadline(DEADLINE)
-            .with_recorder(Arc::new(Mutex::new(spending)));
-        let found = extractor.extract(&said, &known).await?;
+        let extractor = ModelExtractor::new(self.models.clone(), self.cap).with_spending(spending);
+        let found = extractor.extract(&said, &known).await;
         let (store, proposals, candidates) = (facts.clone(), found.proposals, found.candidates);
         let learn = move || -> Result<_> {
             let pen = FactStore::pen_of(&store)?;

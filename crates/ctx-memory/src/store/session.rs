@@ -10,7 +10,7 @@ use super::Memory;
 use super::archiving::Queue;
 use super::fact_extraction::FactExtraction;
 use crate::archive::SegmentMaker;
-use crate::facts::{DailyBudget, FactStore, Rules};
+use crate::facts::{DailyBudget, FactStore};
 use ctx_search::spawn_blocking;
 
 /// The long-term memory of one session, as layers see it.
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) session: String,
     pub(super) maker: SegmentMaker,
     pub(super) facts: Option<Arc<Mutex<FactStore>>>,
-    pub(super) rules: Option<Rules>,
+    pub(super) has_rules: bool,
     pub(super) extraction: Option<FactExtraction>,
     pub(super) cross_session: bool,
     pub(super) queue: Mutex<Queue>,
@@ -46,7 +46,7 @@ impl SessionMemory {
                 session: session.into(),
                 maker,
                 facts: None,
-                rules: None,
+                has_rules: false,
                 extraction: None,
                 cross_session: false,
                 queue: Mutex::default(),
@@ -63,8 +63,8 @@ impl SessionMemory {
 
     /// Extracts facts from archived messages by rules.
     #[must_use]
-    pub fn with_rules(self, rules: Rules) -> Self {
-        self.with(|shared| shared.rules = Some(rules))
+    pub fn with_rules(self) -> Self {
+        self.with(|shared| shared.has_rules = true)
     }
 
     /// Extracts facts from archived messages by models, when [`extract_facts`](MemoryStore::extract_facts) is

@@ -14,7 +14,7 @@ use ctx_core::{
 };
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::facts::{FactStore, LearnOutcome, Rules, Scope, SourceMessage};
+use ctx_memory::facts::{FactStore, LearnOutcome, Scope, SourceMessage, find_facts};
 use ctx_memory::{Config, EmbeddingModel, Memory, MemorySettings, SessionMemory, Vectors};
 use ctx_search::vectors::Embedding;
 use ctx_search::{HashEmbedder, Segment, VectorModel};
@@ -162,7 +162,7 @@ impl AgentMemory {
             return memory;
         }
         // Rules need no model, and run immediately.
-        let memory = memory.with_rules(Rules::default());
+        let memory = memory.with_rules();
         match &self.models {
             Some(models) => {
                 let budget = self.folder.as_ref().map(|folder| folder.join(BUDGET_FILE));
@@ -204,9 +204,7 @@ pub(crate) fn learn_facts(
     segments: &[Segment],
 ) -> Result<Option<LearnOutcome>> {
     let Some(facts) = facts.filter(|_| config.knowledge_extraction) else { return Ok(None) };
-    let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-    let messages = segments.iter().zip(&ids).map(|(segment, id)| SourceMessage::of(segment, id));
-    let found = Rules::default().find(&messages.collect::<Vec<_>>());
+    let found = find_facts(&segments.iter().map(SourceMessage::of).collect::<Vec<_>>());
     if found.is_empty() {
         return Ok(None);
     }

@@ -101,7 +101,8 @@ fn entry(nth: usize, role: Role, words: &str) -> Arc<Entry> {
 
 fn message(nth: usize) -> Arc<Entry> {
     match (nth, nth % 2) {
-        (4, _) => entry(nth, Role::User, &format!("before we go on: {FACT}. Noted?")),
+        // Words of the user would stay in the summary.
+        (5, _) => entry(nth, Role::Assistant, &format!("before we go on: {FACT}.")),
         (_, 0) => {
             entry(nth, Role::User, &format!("please look at module {nth} and tell what it does"))
         }

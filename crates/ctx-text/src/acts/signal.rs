@@ -1,9 +1,13 @@
 //! Classifies a sentence: report, decision, question, announcement, small talk.
 
-use super::marks::marks;
-use super::step::{is_asked_about, is_step};
-use super::words::{Found, List, is_on};
+use super::cues::{Found, List};
+use super::marks::Marks;
+use super::step::is_step;
 use crate::WordList;
+
+/// Words that agree, and words that may stand beside them.
+static ASSENTS: WordList = WordList::new("signals.assents");
+static FILLERS: WordList = WordList::new("signals.fillers");
 
 /// The classes of a sentence. Several may apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,12 +44,12 @@ impl Signal {
     /// Classifies a sentence.
     #[must_use]
     pub fn of(sentence: &str) -> Self {
-        let (lower, start) = lowered(sentence);
-        let found = Found::of(&lower, start);
+        let found = Found::of(sentence);
+        let lower = &*found.lower;
         let question = lower.trim_end_matches(['*', '_', ')', '"', ' ']).ends_with(['?', '？'])
             || found.opens(List::Asks);
         // "I will do that later" announces nothing for now.
-        let put_off = !question && (found.has(List::PutOff) || ends_later(&lower));
+        let put_off = !question && (found.has(List::PutOff) || ends_later(lower));
         let announces = found.opens(List::Announces) && !put_off;
         // A report: a word like "fixed" comes first, or no word before it makes the sentence a
         // wish, a condition or a denial.
@@ -57,9 +61,8 @@ impl Signal {
         let blocked = found.has(List::Blocked) && !question;
         let next = found.has(List::Next) || put_off;
         // "They are never delivered" describes, and demands nothing.
-        let strict = found.has(List::Strict) && marks(sentence).constraint;
-        let wished = found.first(List::Demands).is_some_and(|at| !is_asked_about(&lower, at))
-            && !is_step(sentence);
+        let strict = found.has(List::Strict) && Marks::of(&found).constraint;
+        let wished = found.has(List::Demands) && !is_step(sentence);
         let carries = strict || done || decision || finding || blocked || next;
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
         Self {
@@ -80,6 +83,13 @@ impl Signal {
     }
 }
 
+impl Signal {
+    /// Whether it describes a state, and neither asks nor plans.
+    pub fn is_report(&self) -> bool {
+        !self.question && !self.next && !self.announces
+    }
+}
+
 /// "We'll look at that later": a postponement, not a statement about a later time.
 fn ends_later(lower: &str) -> bool {
     static BEFORE: WordList = WordList::new("signals.before_later");
@@ -87,23 +97,14 @@ fn ends_later(lower: &str) -> bool {
     end.ends_with(" later") && BEFORE.iter().any(|word| end.contains(word))
 }
 
-/// Returns the beginning of a sentence in lower case, and the start of its first word. The part
-/// that classifies a sentence comes early.
-fn lowered(sentence: &str) -> (String, usize) {
-    let lower: String = sentence.chars().take(600).flat_map(char::to_lowercase).collect();
-    let lower = lower.replace('’', "'");
-    let start = lower.find(|c: char| c.is_alphanumeric()).unwrap_or(lower.len());
-    (lower, start)
-}
-
 /// Whether a message only agrees, thanks or tells the agent to continue.
 pub fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40
-        && (is_on(&bare, List::Assents)
-            || bare.split([',', '.', '!', ' ', '，', '。', '！', '、']).all(|word| {
-                word.is_empty() || is_on(word, List::Assents) || is_on(word, List::Fillers)
-            }))
+        && (ASSENTS.contains(&&*bare)
+            || bare
+                .split([',', '.', '!', ' ', '，', '。', '！', '、'])
+                .all(|word| word.is_empty() || ASSENTS.contains(&word) || FILLERS.contains(&word)))
 }
 
 #[cfg(test)]

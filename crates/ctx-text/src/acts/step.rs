@@ -2,7 +2,7 @@
 
 use crate::WordList;
 use ctx_core::Chars;
-use ctx_core::text::{Slice, head, tail};
+use ctx_core::text::head;
 
 /// Verbs at the beginning of a sentence that request one step of work.
 static STEPS: WordList = WordList::new("request.verbs");
@@ -37,17 +37,6 @@ pub fn is_task(sentence: &str) -> bool {
     is_step(sentence) || TASKS.iter().any(|start| sentence.starts_with(start))
 }
 
-/// Whether the text at a position is part of an indirect question such as "where it should go" or
-/// "what has to be done", which is not a demand.
-pub fn is_asked_about(sentence: &str, at: usize) -> bool {
-    static INDIRECT: WordList = WordList::new("request.indirect");
-    let before = tail(sentence.slice(..at), Chars(60));
-    let clause = before.rsplit([',', ';', ':', '.', '(', '\n']).next().unwrap_or_default();
-    // At most four words are in between: "where those two new modules".
-    let near = clause.split_whitespace().rev().take(6);
-    near.into_iter().any(|word| INDIRECT.iter().any(|ask| word.eq_ignore_ascii_case(ask)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,19 +56,6 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_step(sentence), step, "{sentence}");
-        }
-    }
-
-    #[test]
-    fn what_is_to_be_found_out_is_told_from_what_is_demanded() {
-        for (sentence, asked) in [
-            ("locations where those modules should go", true),
-            ("tell me what should be done", true),
-            ("It should be small", false),
-            ("I know where it is, it should be small", false),
-        ] {
-            let at = sentence.find("should").unwrap_or_default();
-            assert_eq!(is_asked_about(sentence, at), asked, "{sentence}");
         }
     }
 }

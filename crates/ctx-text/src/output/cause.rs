@@ -80,23 +80,13 @@ fn with_following(all: &[&str], at: usize) -> String {
         let more = rest.iter().map(|line| line.trim());
         let more = more.take_while(|line| !ends_message(line)).take(FOLLOWING);
         more.for_each(add);
-    } else if first.starts_with("Expected: ") {
-        rest.first()
-            .filter(|line| line.trim().starts_with("Received: "))
-            .into_iter()
-            .for_each(|l| add(l));
-    } else if first.starts_with("--- FAIL") {
-        rest.first().filter(|line| line.starts_with([' ', '\t'])).into_iter().for_each(|l| add(l));
+    } else if first.starts_with("Expected: ") || first.starts_with("--- FAIL") {
+        let detail = rest.first().filter(|line| line.starts_with([' ', '\t', 'R']));
+        detail.into_iter().for_each(|line| add(line));
     } else if let Some(causes) = rest.iter().take(2).position(|line| line.trim() == "Caused by:") {
         let causes = rest.iter().skip(causes);
         let below = causes.clone().skip(1).take_while(|line| line.starts_with([' ', '\t'])).count();
-        match rest.iter().skip(1).take(below + 1).map(|line| line.len()).sum::<usize>() {
-            // The end of a long chain is the cause.
-            long if long > LONGEST => {
-                causes.take(1 + below).next_back().into_iter().for_each(|l| add(l));
-            }
-            _ => causes.take(1 + below).for_each(|line| add(line)),
-        }
+        causes.take(1 + below).for_each(|line| add(line));
     }
     out
 }
@@ -108,11 +98,6 @@ fn ends_message(line: &str) -> bool {
 
 fn collapsed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Whether a line is clearly an error printed by a program.
-pub fn is_error(line: &str) -> bool {
-    error_rank(line) >= 4
 }
 
 /// Whether a line is part of a log, or an error as programs print it.

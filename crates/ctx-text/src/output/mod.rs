@@ -5,7 +5,8 @@ mod lines;
 mod outcome;
 mod pasted;
 
-pub use cause::{is_error, plain_cause, root_cause};
-pub use lines::{is_data, is_foreign, is_frame, prose_lines};
+pub use cause::{plain_cause, root_cause};
+pub(crate) use lines::{is_data, is_listed};
+pub use lines::{is_foreign, is_frame};
 pub use outcome::{is_rejection, says_failed, totals};
-pub use pasted::Pasted;
+pub(crate) use pasted::Pasted;

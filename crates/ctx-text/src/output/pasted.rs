@@ -8,14 +8,14 @@ const LONGEST: u8 = 40;
 /// Detects pasted lines in a text, line by line: lines of a log or an error, and their
 /// continuations, which are indented or within open braces.
 #[derive(Debug, Default)]
-pub struct Pasted {
+pub(crate) struct Pasted {
     open: i32,
     left: u8,
 }
 
 impl Pasted {
     /// Whether the next line was pasted.
-    pub fn holds(&mut self, line: &str) -> bool {
+    pub(crate) fn holds(&mut self, line: &str) -> bool {
         let bare = line.trim();
         let begins = is_logged(line) || bare.starts_with("Error:");
         if begins {

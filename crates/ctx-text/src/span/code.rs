@@ -4,14 +4,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::lists::{BRANCH_PREFIXES, ERRNOS, PLAIN_WORDS, TOP_DOMAINS, is_brand, is_standard};
+use super::lists::{BRANCH_PREFIXES, BRANDS, ERRNOS, PLAIN_WORDS, STANDARDS, TOP_DOMAINS};
+use crate::SpanKind;
 use crate::pattern::pattern;
-use crate::{SpanKind, WordList};
 
 static ERROR: LazyLock<Regex> = LazyLock::new(|| pattern("error"));
 static ID: LazyLock<Regex> = LazyLock::new(|| pattern("id"));
 static HASH: LazyLock<Regex> = LazyLock::new(|| pattern("hash"));
-static PART_NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern("part_number"));
 static TICKET: LazyLock<Regex> = LazyLock::new(|| pattern("ticket"));
 static OPAQUE: LazyLock<Regex> = LazyLock::new(|| pattern("opaque"));
 static CODE_NAME: LazyLock<Regex> = LazyLock::new(|| pattern("code_name"));
@@ -19,9 +18,6 @@ static DOTTED: LazyLock<Regex> = LazyLock::new(|| pattern("dotted"));
 static CAMEL: LazyLock<Regex> = LazyLock::new(|| pattern("camel"));
 static HOST: LazyLock<Regex> = LazyLock::new(|| pattern("host"));
 static COMMON_DOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern("common_domain"));
-
-/// Words that form an ordinal with a number: `step-3`.
-static COUNTED: WordList = WordList::new("counted");
 
 /// Classifies a word by its shape.
 pub(super) fn by_shape(word: &str, quoted: bool) -> Option<SpanKind> {
@@ -52,7 +48,7 @@ fn is_id(word: &str) -> bool {
         let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-_/.#".contains(&b);
         return !rest.is_empty() && rest.bytes().all(is_part);
     }
-    ID.is_match(word) || is_hash(word) || is_ticket(word) || is_part_number(word) || is_opaque(word)
+    ID.is_match(word) || is_hash(word) || is_ticket(word) || is_opaque(word)
 }
 
 /// Whether a word is hexadecimal with letters and digits, at least as long as git's short hashes.
@@ -65,15 +61,10 @@ fn is_hash(word: &str) -> bool {
         && !(letters == 1 && word.len() < 12 && word.ends_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-fn is_part_number(word: &str) -> bool {
-    PART_NUMBER.is_match(word) && has_letter(word) && count_digits(word) >= 4
-}
-
 fn is_ticket(word: &str) -> bool {
-    let Some((first, rest)) = word.split_once('-') else { return false };
+    let Some((_, rest)) = word.split_once('-') else { return false };
     let digits = count_digits(rest);
-    let is_ordinal = digits == rest.len() && digits <= 3 && COUNTED.contains(&first);
-    TICKET.is_match(word) && word.len() <= 64 && digits > 0 && !is_ordinal && !is_standard(word)
+    TICKET.is_match(word) && word.len() <= 64 && digits > 0 && !STANDARDS.has_small(word)
 }
 
 fn is_opaque(word: &str) -> bool {
@@ -91,7 +82,7 @@ fn is_code_name(word: &str) -> bool {
     let last = word.rsplit('.').next().unwrap_or(word);
     let is_joined = inner.contains('_') && !inner.contains("__")
         || word.starts_with("__") && word.ends_with("__");
-    let is_camel = last.len() >= 4 && CAMEL.is_match(last) && !is_brand(word);
+    let is_camel = last.len() >= 4 && CAMEL.is_match(last) && !BRANDS.has_small(word);
     DOTTED.is_match(word) && has_letter(word) && (inner.len() >= 3 && is_joined || is_camel)
 }
 

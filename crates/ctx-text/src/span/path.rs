@@ -6,18 +6,16 @@ use ctx_core::text::Slice;
 use regex::Regex;
 
 use super::lists::{
-    ALSO_WORDS, BRANCH_PREFIXES, ROOT_FOLDERS, SLASH_COMMANDS, TOP_FOLDERS, is_extension,
-    is_file_name, is_product,
+    ALSO_WORDS, BRANCH_PREFIXES, PRODUCTS, SLASH_COMMANDS, TOP_FOLDERS, is_extension, is_file_name,
 };
 use crate::fold::is_cjk;
 use crate::pattern::pattern;
 
 static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
 static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
-static WINDOWS_RELATIVE: LazyLock<Regex> = LazyLock::new(|| pattern("windows_relative"));
 
 /// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
-/// backticks, or after an HTTP method), more words are accepted as paths.
+/// backticks or quotes), more words are accepted as paths.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     if word.len() < 2 || word.contains("://") {
         return None;
@@ -39,26 +37,9 @@ pub fn split_line(word: &str) -> (&str, usize) {
     if is_name && !head.contains(['/', '.']) { (word, 0) } else { (head, line.len()) }
 }
 
-/// Whether the text after an `@` mentions a file, and not a package like `@acme/ui@1.2.3` or
-/// `@acme/ui/src/a.ts`.
-pub(super) fn is_mentioned(path: &str) -> bool {
-    if !path.contains('.') || path.contains('@') {
-        return false;
-    }
-    let (head, _) = split_line(path);
-    match head.split_once('/') {
-        None => true,
-        Some((first, _)) if first.is_empty() || first.contains('.') || TOP_FOLDERS.has(first) => {
-            true
-        }
-        // `@docs/notes.md` is a file below a folder, `@acme/ui` a package below a scope.
-        Some((_, rest)) => !rest.contains('/') && is_file(rest, false),
-    }
-}
-
 fn is_path(word: &str, quoted: bool) -> bool {
-    if is_windows(word) || word.contains('\\') {
-        return is_windows(word) && word.len() > 3;
+    if word.contains('\\') || WINDOWS.is_match(word) {
+        return WINDOWS.is_match(word) && word.len() > 3;
     }
     if !word.contains('/') {
         return is_file(word, quoted);
@@ -72,7 +53,7 @@ fn is_path(word: &str, quoted: bool) -> bool {
     let last = inner.rsplit('/').next().unwrap_or_default();
     let homed = ["./", "../", "~/"].iter().any(|lead| word.starts_with(lead))
         || (word.starts_with('$') && word.get(1..2).is_some_and(|c| c != "/"));
-    if homed || (is_file(last, false) && !is_product(last)) {
+    if homed || (is_file(last, false) && !PRODUCTS.has_small(last)) {
         return true;
     }
     // Fractions, dates, ratios.
@@ -90,8 +71,7 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
     if SLASH_COMMANDS.has(inner) {
         return false;
     }
-    let word = inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase());
-    ROOT_FOLDERS.has(inner) || quoted || word
+    quoted || inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase())
 }
 
 /// Whether it is a relative path like `src/auth` or `my-app/lib`; not `client/server`, `and/or`.
@@ -115,27 +95,13 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
         return is_folder || count > 1;
     }
     match count {
-        1 => is_folder && is_marked(first),
         // `re-read/rewrite` is not a path, `my_app/lib` is.
         2 => {
             inner.contains(['_', '.', '*', '['])
                 && !inner.contains(|c: char| c.is_ascii_uppercase())
         }
-        _ => inner.split('/').any(is_marked),
+        _ => false,
     }
-}
-
-/// Whether a name is written like a file and unlike a word.
-fn is_marked(name: &str) -> bool {
-    let kebab = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    name.starts_with(['.', '_', '[', '*'])
-        || name.chars().skip(1).any(|c| matches!(c, '_' | '.' | '*' | '['))
-        || (name.contains('-') && name.bytes().all(kebab))
-}
-
-fn is_windows(word: &str) -> bool {
-    let last = || word.rsplit('\\').next().unwrap_or(word);
-    WINDOWS.is_match(word) || WINDOWS_RELATIVE.is_match(word) && is_file(last(), false)
 }
 
 /// Whether a word is a file name on its own.
@@ -149,21 +115,8 @@ fn is_file(word: &str, quoted: bool) -> bool {
     }
     is_extension(ending)
         && is_name(word)
-        && !is_product(word)
-        && !matches!(stem, "self" | "this")
-        && (quoted || !is_member(stem, ending))
-}
-
-/// Whether it is more likely a member than a file: `user.key`, `process.env`.
-fn is_member(stem: &str, ending: &str) -> bool {
-    match ending {
-        "config" | "env" | "log" => matches!(stem, "process" | "console" | "app" | "Math"),
-        "key" | "map" | "class" | "o" | "r" | "service" | "mod" | "old" | "pid" | "sum"
-        | "data" => {
-            !stem.contains(['-', '.', '_']) && !matches!((stem, ending), ("go", "mod" | "sum"))
-        }
-        _ => false,
-    }
+        && !PRODUCTS.has_small(word)
+        && !matches!(stem, "self" | "this" | "process" | "console")
 }
 
 fn is_name(segment: &str) -> bool {

@@ -4,7 +4,7 @@ use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
 use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
-use super::{Span, SpanKind, code, date, lists, number, path, phrase};
+use super::{Span, SpanKind, code, date, number, path, phrase};
 use crate::fold::is_cjk;
 
 /// Longer words are data, not names.
@@ -40,7 +40,7 @@ impl<'a> Scan<'a> {
             let Some(c) = self.rest().chars().next() else { return };
             if c == '`' && !in_backticks {
                 self.backticks();
-            } else if ends_word(c) || (is_cjk(c) && !self.begins_file_name()) {
+            } else if ends_word(c) || is_cjk(c) && !self.begins_file_name() {
                 self.at += c.len_utf8();
             } else {
                 let end = self.word_end(limit);
@@ -143,20 +143,10 @@ impl<'a> Scan<'a> {
         matches!(next, '/' | '.' | '_' | '-').then_some(run)
     }
 
-    /// Whether a Chinese word here is a file name: at a word start, and followed by an extension or
-    /// a slash.
+    /// Whether a Chinese word here is the name of a file: `设计.md`.
     fn begins_file_name(&self) -> bool {
-        let before = self.text.get(..self.at).and_then(|text| text.chars().next_back());
-        if before.is_some_and(|c| !ends_word(c)) {
-            return false;
-        }
-        let rest = self.rest();
-        let run: usize = rest.chars().take(13).take_while(|&c| is_cjk(c)).map(char::len_utf8).sum();
-        let Some(ending) = rest.get(run..).and_then(|rest| rest.strip_prefix('.')) else {
-            return false;
-        };
-        let letters = ending.bytes().take(9).take_while(u8::is_ascii_alphanumeric).count();
-        run <= 36 && ending.get(..letters).is_some_and(lists::is_extension)
+        let before = self.text.slice(..self.at).chars().next_back();
+        before.is_none_or(ends_word) && self.name_run(0, self.rest(), ' ').is_some()
     }
 
     fn push(&mut self, kind: SpanKind, range: Range<usize>, quoted: bool, is_count: bool) {
@@ -192,7 +182,8 @@ impl<'a> Scan<'a> {
             return;
         }
         // `@src/a.rs` mentions a file, `@scope/name` is a package.
-        let mentioned = bare.strip_prefix('@').filter(|path| path::is_mentioned(path));
+        let mentioned =
+            bare.strip_prefix('@').filter(|path| path.contains('.') && !path.contains('@'));
         if let Some(len) = mentioned.and_then(|path| path::path_len(path, false)) {
             self.push(SpanKind::Path, start + 1..start + 1 + len, quoted, false);
             return;
@@ -207,7 +198,7 @@ impl<'a> Scan<'a> {
             self.at = start + len;
             return;
         }
-        if let Some(kind) = self.whole_word(bare, before, in_backticks, quoted) {
+        if let Some(kind) = Self::whole_word(bare, in_backticks, quoted) {
             self.push(kind.0, start..start + kind.1, quoted, false);
             return;
         }
@@ -218,13 +209,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Classifies the word on its own, and returns how much of it counts.
-    fn whole_word(
-        &self,
-        bare: &str,
-        before: &str,
-        in_backticks: bool,
-        quoted: bool,
-    ) -> Option<(SpanKind, usize)> {
+    fn whole_word(bare: &str, in_backticks: bool, quoted: bool) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
         if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
@@ -232,15 +217,12 @@ impl<'a> Scan<'a> {
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
             return Some((SpanKind::Url, bare.len()));
         }
-        let routed = before.ends_with(' ')
-            && before
-                .trim_end()
-                .rsplit(|c: char| !c.is_ascii_uppercase())
-                .next()
-                .is_some_and(|word| lists::HTTP_VERBS.has(word));
-        if let Some(len) = path::path_len(bare, in_backticks || quoted || routed) {
+        if let Some(len) = path::path_len(bare, in_backticks || quoted) {
             return Some((SpanKind::Path, len));
         }
+        // `getUser()` is the name `getUser`, but `run` is a name only as `run()`.
+        let name = bare.strip_suffix("()").filter(|name| code::by_shape(name, false).is_some());
+        let bare = name.unwrap_or(bare);
         let kind = code::by_shape(bare, in_backticks);
         // `12` in backticks is a number, and `500ms` has a unit.
         let kind = kind.filter(|&kind| kind != SpanKind::CodeName || !digit)?;
@@ -264,15 +246,14 @@ impl<'a> Scan<'a> {
         let Some(number) = number(text.slice(start..)) else { return };
         let end = start + number.len;
         let before = text.slice(..start);
-        let after = text.slice(end..);
         if number.unit.is_empty() {
-            if phrase::is_status(&number.value, before, after) {
+            if phrase::is_status(&number.value, before) {
                 self.push(SpanKind::ErrorCode, start..end, quoted, false);
-            } else if let Some((kind, lead)) = phrase::chinese_lead(before) {
-                self.push(kind, start - lead..end, quoted, false);
-            } else if is_numeral(before, after, &number.value) {
-                let count = !number.value.contains('.') && !bare.contains(',');
-                self.push(SpanKind::Number, start..end, quoted, count);
+            } else if let Some(lead) = phrase::chinese_lead(before) {
+                self.push(SpanKind::Id, start - lead..end, quoted, false);
+            } else if is_numeral(before, text.slice(end..), &number.value) {
+                let is_count = !number.value.contains('.') && !bare.contains(',');
+                self.push(SpanKind::Number, start..end, quoted, is_count);
             }
         } else {
             self.push(SpanKind::Number, start..end, quoted, number.is_count);
@@ -281,19 +262,10 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a number without a unit is significant: a fraction that is not a heading number, or a
-/// value with thousands separators.
+/// Whether a number without a unit is significant: a fraction or four digits, but not the number of a
+/// heading, nor a part of a date.
 fn is_numeral(before: &str, after: &str, value: &str) -> bool {
-    let heading =
-        before.trim_end_matches([' ', '#', '-', '*']).ends_with('\n') || before.trim().is_empty();
-    let section = before.trim_end().ends_with(['§', '节', '章'])
-        || before
-            .len()
-            .checked_sub(8)
-            .and_then(|at| before.get(at..))
-            .is_some_and(|end| end.eq_ignore_ascii_case("section "));
-    !heading
-        && !section
-        && (value.contains('.') || value.len() >= 4)
-        && !after.starts_with(['-', '/'])
+    let line = before.trim_end_matches([' ', '#', '-', '*']);
+    let is_heading = line.is_empty() || line.ends_with('\n');
+    !is_heading && (value.contains('.') || value.len() >= 4) && !after.starts_with(['-', '/'])
 }

@@ -14,9 +14,6 @@ use crate::eval::report::KeptNext;
 use crate::eval::text::{add_message, of_request};
 use crate::recall::subjects;
 
-/// The number of requests of a session whose needed handles are looked up.
-const REQUESTS: usize = usize::MAX;
-
 /// A block answers a repeated call if it has this share of the lines of the result.
 const ANSWERED: f64 = 0.9;
 
@@ -41,7 +38,7 @@ impl ReplayLabels {
             let (old, kept) = before.split_at(tail(before, setup.window).start);
             (items[at].entry.id().clone(), needed(old, kept, after))
         };
-        let needed = cuts(&items, REQUESTS).into_iter().map(at_cut).collect();
+        let needed = cuts(&items, usize::MAX).into_iter().map(at_cut).collect();
         Ok(Self { handles, needed, repeated: repeated(line)? })
     }
 

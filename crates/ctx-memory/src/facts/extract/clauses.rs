@@ -9,6 +9,10 @@ static OPENERS: WordList = WordList::new("clause.openers");
 static ASKS: WordList = WordList::new("clause.asks");
 /// Beginnings of a condition or an example: the sentence does not state a fact.
 static CONDITIONS: WordList = WordList::new("clause.conditions");
+/// Beginnings of a clause about what is tried or felt, which states no fact: "I'm looking for".
+static EFFORTS: WordList = WordList::new("clause.efforts");
+/// Words that introduce a clause and say nothing.
+static LEADS: WordList = WordList::new("clause.leads");
 /// Beginnings of a reason, which stays with its clause, in languages without spaces.
 static REASONS: WordList = WordList::new("clause.reasons_anywhere");
 
@@ -20,13 +24,35 @@ pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
         return Vec::new();
     }
     let mut clauses = clauses(sentence);
-    if sentence.trim_end_matches(['*', '"', ')', ' ']).ends_with(['?', '？']) {
-        // The last clause asks, and so do all clauses from the first question word on.
-        let asks = |clause: &&str| ASKS.contains(&first_word(clause).as_str());
-        let first = clauses.iter().position(asks).unwrap_or(clauses.len());
-        clauses.truncate(first.min(clauses.len().saturating_sub(1)));
+    let is_question = sentence.trim_end_matches(['*', '"', ')', ' ']).ends_with(['?', '？']);
+    // The last clause asks, and so do all clauses from the first question word on.
+    let asks = |(at, clause): (usize, &&str)| {
+        (at > 0 || is_question) && ASKS.contains(&first_word(clause).as_str())
+    };
+    let first = clauses.iter().enumerate().position(asks).unwrap_or(clauses.len());
+    clauses.truncate(first.min(clauses.len().saturating_sub(usize::from(is_question))));
+    // What ends with a colon introduces a list or code.
+    clauses.retain(|clause| !clause.ends_with([':', '：']));
+    let tries = |clause: &&str| {
+        let lower = head_chars(clause, 32).to_lowercase();
+        EFFORTS.iter().any(|words| lower.starts_with(words))
+    };
+    clauses.into_iter().map(bare).filter(|clause| !tries(clause)).collect()
+}
+
+/// Returns a clause without the words and marks that introduce or end it: "ok, so", "and".
+fn bare(clause: &str) -> &str {
+    let mut bare = clause.trim_start_matches(['*', '_', '"', '“', ' ']);
+    for _ in 0..3 {
+        let lead = LEADS.iter().find(|lead| {
+            bare.get(..lead.len()).is_some_and(|start| start.eq_ignore_ascii_case(lead))
+        });
+        match lead.and_then(|lead| bare.get(lead.len()..)) {
+            Some(rest) => bare = rest.trim_start_matches([',', '，', ' ']),
+            None => break,
+        }
     }
-    clauses
+    bare.trim_end_matches(|c: char| ".,;:!。，；！*\"” ".contains(c))
 }
 
 fn clauses(sentence: &str) -> Vec<&str> {
@@ -75,11 +101,11 @@ mod tests {
             (
                 "I've chosen SQLite as the database, and I want port 5000, can you help, \
                  like with tests?",
-                &["I've chosen SQLite as the database", "and I want port 5000"][..],
+                &["I've chosen SQLite as the database", "I want port 5000"][..],
             ),
             ("If you can, we use Redis.", &[]),
             ("Should we use Redis, or Memcached?", &[]),
-            ("We use Redis, Kafka and Flink.", &["We use Redis, Kafka and Flink."]),
+            ("We use Redis, Kafka and Flink.", &["We use Redis, Kafka and Flink"]),
         ] {
             assert_eq!(stating_clauses(sentence), stated);
         }

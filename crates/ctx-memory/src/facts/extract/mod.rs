@@ -1,23 +1,24 @@
 //! Extracts facts from messages.
 
 mod clauses;
-mod kind;
+mod lasting;
 mod rules;
-mod tidy;
 
-use async_trait::async_trait;
-use ctx_core::{Result, Role, Timestamp};
+use std::borrow::Cow;
 
-use super::{Fact, FactCandidate, Proposal, RejectedProposal, Spent};
+use ctx_core::{Role, Timestamp};
+
+use super::{FactCandidate, Proposal, RejectedProposal, Spent};
 use ctx_search::Segment;
 
-pub use rules::{IsSecret, Rules};
+pub use rules::find_facts;
+pub(crate) use rules::is_secret;
 
 /// One message, as an extractor reads it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SourceMessage<'a> {
     /// The id of its entry.
-    pub entry: &'a str,
+    pub entry: Cow<'a, str>,
     /// The session it belongs to.
     pub session: &'a str,
     /// Its role.
@@ -29,12 +30,12 @@ pub struct SourceMessage<'a> {
 }
 
 impl<'a> SourceMessage<'a> {
-    /// Returns the message of an archived segment. `id` is the segment's own id, written out by the
-    /// caller; it is used if the segment has no entry.
+    /// Returns the message of an archived segment. A segment without an entry has its own id.
     #[must_use]
-    pub fn of(segment: &'a Segment, id: &'a str) -> Self {
+    pub fn of(segment: &'a Segment) -> Self {
+        let own = || segment.id.to_string().into();
         Self {
-            entry: segment.entry_id.as_deref().unwrap_or(id),
+            entry: segment.entry_id.as_deref().map_or_else(own, Cow::Borrowed),
             session: &segment.session_id,
             role: &segment.role,
             timestamp: segment.timestamp,
@@ -58,14 +59,11 @@ pub struct Extraction {
     pub spent: Spent,
 }
 
-/// Extracts facts from messages.
-#[async_trait]
-pub trait Extractor: Send + Sync {
-    /// Returns the facts in these messages, in order. `known` are the current facts most similar to
-    /// the messages; an extractor may refer to them.
-    ///
-    /// # Errors
-    ///
-    /// If nothing could be extracted at all. An extractor that falls back to another does not fail.
-    async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Result<Extraction>;
+impl Extraction {
+    pub(super) fn warn(&mut self, warning: impl Into<String>) {
+        let warning = warning.into();
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
 }

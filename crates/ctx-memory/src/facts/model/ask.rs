@@ -1,19 +1,15 @@
 //! Extracts facts by models, with a deadline and a budget; falls back to rules.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use ctx_core::{
-    Chars, Result, Role, Summarizer, Summary, SummaryModels, SummaryRequest, Tokens, Usage,
-};
+use ctx_core::{Chars, Role, Summarizer, Summary, SummaryModels, SummaryRequest, Tokens, Usage};
 use futures_util::future::{Either, select};
 
-use super::prompt::{SYSTEM, prompt};
+use super::prompt::{SYSTEM, Shown, prompt};
 use super::read::read;
 use crate::facts::{
-    DailyBudget, DailySpend, Extraction, Extractor, Fact, IsSecret, Rules, SOURCES_MAX,
-    SourceMessage, Spent,
+    DailyBudget, Extraction, Fact, SOURCES_MAX, SourceMessage, SpendGuard, find_facts,
 };
 use ctx_redact::Redactor;
 use ctx_text::without_injected;
@@ -27,71 +23,81 @@ const MESSAGE_MAX: u32 = 6_000;
 /// The number of characters shown in one call, however large the window.
 const CALL_MAX: u32 = 60_000;
 
-/// The default deadline of a run.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// The deadline of a run: less than any host waits for it.
+const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Extracts facts by a model. Falls back to [`Rules`] if no model answers in time, the daily budget
+/// Extracts facts by a model. Falls back to [`find_facts`] if no model answers in time, the daily budget
 /// is spent, or there is no model.
 ///
 /// A model's answer is untrusted: items are refused and reported if they cannot be read, delete
 /// facts, hold secrets, or contain numbers, paths or names that are not in the messages.
 pub struct ModelExtractor {
     models: SummaryModels,
-    rules: Rules,
-    is_secret: IsSecret,
     cap: DailyBudget,
-    deadline: Duration,
-    budget: Mutex<DailySpend>,
-    accounts: Option<Arc<dyn SpendRecorder>>,
+    spending: Mutex<SpendGuard>,
 }
 
 ctx_core::partial_debug!(ModelExtractor, it, models = it.models);
 
-/// Records the cost of calls, so that calls that never return are counted too.
-pub(crate) trait SpendRecorder: Send + Sync {
-    /// Records the expected price of a call before it is made. If this fails, the call is not made.
-    fn expect(&self, usd: f64) -> Result<()>;
-
-    /// Replaces the expected price of a call by the price paid.
-    fn settle(&self, expected: f64, paid: f64) -> Result<()>;
-}
-
-/// A shown message: its number, the message, and its text.
-type Shown<'a> = (usize, SourceMessage<'a>, String);
-
 impl ModelExtractor {
-    /// Returns an extractor that uses the first of these models that answers. `budget` is today's
-    /// spending. The caller adds the spending of each run and stores it.
+    /// Returns an extractor that uses the first of these models that answers.
     #[must_use]
-    pub fn new(models: SummaryModels, budget: DailySpend, cap: DailyBudget) -> Self {
-        let is_secret: IsSecret = Arc::new(|text| Redactor::builtin().redact(text).found > 0);
-        let rules = Rules::new(is_secret.clone());
-        let budget = Mutex::new(budget);
-        Self { models, rules, is_secret, cap, deadline: DEADLINE, budget, accounts: None }
+    pub fn new(models: SummaryModels, cap: DailyBudget) -> Self {
+        Self { models, cap, spending: Mutex::new(SpendGuard::in_memory()) }
     }
 
-    /// The deadline of a whole run. Default: 120 s.
+    /// Records each call there before it is made.
     #[must_use]
-    pub(crate) fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+    pub(crate) fn with_spending(self, spending: SpendGuard) -> Self {
+        Self { spending: Mutex::new(spending), ..self }
     }
 
-    /// Records each call in `accounts` before it is made.
-    pub(crate) fn with_recorder(self, accounts: Arc<dyn SpendRecorder>) -> Self {
-        Self { accounts: Some(accounts), ..self }
-    }
-
-    fn spend(&self, spent: Spent, total: &mut Spent) {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner).add(spent);
-        total.calls += spent.calls;
-        total.usd += spent.usd;
+    /// Returns the facts in these messages of one session, in order. `known` are the current facts
+    /// most similar to them; the model may refer to these.
+    pub async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Extraction {
+        let begun = self.models.timer.elapsed();
+        let mut run = Extraction::default();
+        let room = self.call_chars();
+        let shown = shown(said);
+        let mut rest = shown.as_slice();
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(fitting(rest, room));
+            rest = later;
+            let answer = match room {
+                0 => None,
+                _ => self.ask(now, known, begun, &mut run).await,
+            };
+            let Some(answer) = answer else {
+                let said: Vec<SourceMessage<'_>> =
+                    now.iter().map(|(_, said, _)| said.clone()).collect();
+                run.candidates.extend(find_facts(&said));
+                continue;
+            };
+            let read = read(&answer.text, now);
+            if read.is_prose {
+                run.warn(
+                    "the model answered in prose instead of a list of facts; nothing was taken",
+                );
+            }
+            if answer.cut_off {
+                run.warn("the model's list of facts was cut off; the complete facts were used");
+            }
+            run.proposals.extend(read.proposals);
+            run.rejected.extend(read.rejected);
+        }
+        run
     }
 
     /// Calls the models in turn and returns the first answer.
-    async fn ask(&self, shown: &[Shown<'_>], known: &[Fact], run: &mut Run) -> Option<Summary> {
-        let borrowed: Vec<_> =
-            shown.iter().map(|(number, said, text)| (*number, *said, text.as_str())).collect();
-        let text = prompt(&borrowed, known);
+    async fn ask(
+        &self,
+        shown: &[Shown<'_>],
+        known: &[Fact],
+        begun: Duration,
+        run: &mut Extraction,
+    ) -> Option<Summary> {
+        let text = prompt(shown, known);
+        let spending = || self.spending.lock().unwrap_or_else(PoisonError::into_inner);
         for model in &self.models.chain {
             let request = SummaryRequest {
                 system: SYSTEM.to_owned(),
@@ -99,18 +105,18 @@ impl ModelExtractor {
                 max_tokens: ANSWER,
             };
             let estimate = price(model.as_ref(), &expected(&text));
-            let budget = *self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-            if !budget.allows(&self.cap, estimate) {
+            if !spending().budget().allows(&self.cap, estimate) {
                 run.warn("the daily budget for extracting facts is spent; rules are used instead");
                 return None;
             }
-            let left =
-                self.deadline.saturating_sub(self.models.timer.elapsed().saturating_sub(run.begun));
+            let passed = self.models.timer.elapsed().saturating_sub(begun);
+            let left = DEADLINE.saturating_sub(passed);
             if left.is_zero() {
                 run.warn("extracting facts took too long; rules are used instead");
                 return None;
             }
-            if let Some(Err(e)) = self.accounts.as_ref().map(|accounts| accounts.expect(estimate)) {
+            let recorded = spending().expect(estimate);
+            if let Err(e) = recorded {
                 run.warn(format!(
                     "cannot record the cost of a model call; rules are used instead: {e}"
                 ));
@@ -128,11 +134,12 @@ impl ModelExtractor {
                 // The request may still be answered and charged.
                 Either::Right(_) => (estimate, Err("no answer in time".to_owned())),
             };
-            let settled = self.accounts.as_ref().map(|accounts| accounts.settle(estimate, paid));
-            if let Some(Err(e)) = settled {
+            let settled = spending().settle(estimate, paid);
+            if let Err(e) = settled {
                 run.warn(format!("the cost of a model call was not recorded: {e}"));
             }
-            self.spend(Spent { calls: 1, usd: paid }, &mut run.found.spent);
+            run.spent.calls += 1;
+            run.spent.usd += paid;
             match answer {
                 Ok(answer) => return Some(answer),
                 Err(e) => run.warn(format!("{} found no facts: {e}", model.name())),
@@ -152,59 +159,6 @@ impl ModelExtractor {
     }
 }
 
-/// The state of a run.
-struct Run {
-    begun: Duration,
-    found: Extraction,
-}
-
-impl Run {
-    fn warn(&mut self, warning: impl Into<String>) {
-        let warning = warning.into();
-        if !self.found.warnings.contains(&warning) {
-            self.found.warnings.push(warning);
-        }
-    }
-}
-
-#[async_trait]
-impl Extractor for ModelExtractor {
-    async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Result<Extraction> {
-        let begun = self.models.timer.elapsed();
-        let mut run = Run { begun, found: Extraction::default() };
-        let room = self.call_chars();
-        let shown = shown(said);
-        let mut rest = shown.as_slice();
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(fitting(rest, room));
-            rest = later;
-            let answer = match room {
-                0 => None,
-                _ => self.ask(now, known, &mut run).await,
-            };
-            let Some(answer) = answer else {
-                let said: Vec<SourceMessage<'_>> = now.iter().map(|(_, said, _)| *said).collect();
-                run.found.candidates.extend(self.rules.find(&said));
-                continue;
-            };
-            let borrowed: Vec<_> =
-                now.iter().map(|(number, said, text)| (*number, *said, text.as_str())).collect();
-            let read = read(&answer.text, &borrowed, self.is_secret.as_ref());
-            if read.is_prose {
-                run.warn(
-                    "the model answered in prose instead of a list of facts; nothing was taken",
-                );
-            }
-            if answer.cut_off {
-                run.warn("the model's list of facts was cut off; the complete facts were used");
-            }
-            run.found.proposals.extend(read.proposals);
-            run.found.rejected.extend(read.rejected);
-        }
-        Ok(run.found)
-    }
-}
-
 /// Returns the messages that may be shown: from the user or the agent, without secrets, and without
 /// recalled or injected text.
 fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
@@ -214,7 +168,7 @@ fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
         .filter(|(_, own)| !own.is_empty())
         .enumerate()
         .map(|(n, (one, own))| {
-            (n + 1, *one, Redactor::builtin().redact(&ends(&own)).text.into_owned())
+            (n + 1, one.clone(), Redactor::builtin().redact(&ends(&own)).text.into_owned())
         })
         .collect()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use ctx_text::is_cjk;
+
 /// The words of the messages, to check numbers, paths and names of code.
 #[derive(Debug, Default)]
 pub(super) struct Grounds {
@@ -10,67 +12,32 @@ pub(super) struct Grounds {
 
 impl Grounds {
     pub(super) fn add(&mut self, text: &str) {
-        for word in text.split(is_gap) {
-            let bare = bare(word);
-            if bare.is_empty() {
-                continue;
-            }
+        for word in text.split(is_gap).map(bare) {
             // The last part of a path also names the file, and `port=3000` contains both words.
-            for part in
-                bare.split(['/', '=', ':', '.', ',', '-', '_', '@', '#']).chain([bare.as_str()])
-            {
-                if !part.is_empty() && !self.words.contains(part) {
-                    self.words.insert(part.to_owned());
-                }
-            }
+            self.words.extend(parts(&word).map(str::to_owned));
+            self.words.insert(word);
         }
     }
 
     /// Returns the first number, path or name in a note that is not in the messages.
     pub(super) fn missing(&self, note: &str) -> Option<String> {
-        note.split(is_gap)
-            .filter(|word| is_checked(word))
-            .map(bare)
-            .filter(|word| !word.is_empty())
-            .find(|word| !self.holds(word))
+        let checked = note.split(is_gap).filter(|word| is_checked(word)).map(bare);
+        checked.filter(|word| !word.is_empty()).find(|word| !self.holds(word))
     }
 
+    /// Whether the messages hold a word, or all its parts: a number with its unit, a path with fewer
+    /// or more of its folders.
     fn holds(&self, word: &str) -> bool {
-        if self.words.contains(word) {
-            return true;
-        }
-        // A number with its unit, or a path with fewer or more of its folders.
-        let mut parts = word
-            .split(['/', '=', ':', '.', ',', '-', '_', '@', '#'])
-            .filter(|p| !p.is_empty())
-            .peekable();
-        parts.peek().is_some() && parts.all(|part| self.words.contains(part))
+        self.words.contains(word) || parts(word).all(|part| self.words.contains(part))
     }
 }
 
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    word.split(['/', '=', ':', '.', ',', '-', '_', '@', '#']).filter(|part| !part.is_empty())
+}
+
 fn is_gap(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(
-            c,
-            '`' | '"'
-                | '\''
-                | '('
-                | ')'
-                | '['
-                | ']'
-                | '{'
-                | '}'
-                | '<'
-                | '>'
-                | ';'
-                | '|'
-                | '“'
-                | '”'
-                | '’'
-                | '→'
-        )
-        || matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
-        || matches!(c, '，' | '。' | '：' | '；' | '、' | '（' | '）')
+    c.is_whitespace() || is_cjk(c) || "`\"'()[]{}<>;|“”’→，。：；、（）".contains(c)
 }
 
 fn bare(word: &str) -> String {
@@ -79,14 +46,12 @@ fn bare(word: &str) -> String {
 
 /// Whether a word must be grounded.
 fn is_checked(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | '!' | '?'));
+    let word = word.trim_matches(['.', ',', ':', '!', '?']);
     let digits = word.contains(|c: char| c.is_ascii_digit());
     let path = word.contains('/') && word.len() > 3;
     let name = word.contains('_') || word.contains("::") || word.ends_with("()");
-    let humps = word
-        .as_bytes()
-        .windows(2)
-        .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    let mut pairs = word.as_bytes().windows(2);
+    let humps = pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     digits || path || name || humps
 }
 

@@ -7,4 +7,3 @@ mod prompt;
 mod read;
 
 pub use ask::ModelExtractor;
-pub(crate) use ask::SpendRecorder;

@@ -35,8 +35,11 @@ Where there is nothing to note, answer [].
 /// The maximum number of known facts shown.
 const KNOWN_MAX: usize = 40;
 
-/// Returns the prompt for some messages, each with its number.
-pub(super) fn prompt(said: &[(usize, SourceMessage<'_>, &str)], known: &[Fact]) -> String {
+/// A shown message: its number, the message, and its text.
+pub(super) type Shown<'a> = (usize, SourceMessage<'a>, String);
+
+/// Returns the prompt for some messages.
+pub(super) fn prompt(said: &[Shown<'_>], known: &[Fact]) -> String {
     let mut out = String::from(TASK);
     if !known.is_empty() {
         out.push_str("\nKnown facts:\n");

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 
 use super::answer::items;
 use super::grounds::Grounds;
+use super::prompt::Shown;
 use crate::facts::{
     FactCandidate, FactKind, PROPOSALS_MAX, Proposal, ProposedOperation, RejectedProposal,
-    RejectionReason, SOURCES_MAX, SourceMessage,
+    RejectionReason, SOURCES_MAX, SourceMessage, is_secret,
 };
 
 /// The proposals of an answer, and the rejected items.
@@ -20,11 +21,7 @@ pub(super) struct Read {
 }
 
 /// Reads an answer about messages that were shown with their numbers.
-pub(super) fn read(
-    answer: &str,
-    said: &[(usize, SourceMessage<'_>, &str)],
-    is_secret: &dyn Fn(&str) -> bool,
-) -> Read {
+pub(super) fn read(answer: &str, said: &[Shown<'_>]) -> Read {
     let items = items(answer);
     let is_prose = items.is_empty() && answer.chars().any(char::is_alphanumeric);
     let mut grounds = Grounds::default();
@@ -34,7 +31,7 @@ pub(super) fn read(
     let mut read = Read { proposals: Vec::new(), rejected: Vec::new(), is_prose };
     for (at, item) in items.iter().enumerate() {
         let proposal = if at < PROPOSALS_MAX {
-            proposal(item, said, &grounds, is_secret)
+            proposal(item, said, &grounds)
         } else {
             Err(RejectionReason::TooMany)
         };
@@ -48,9 +45,8 @@ pub(super) fn read(
 
 fn proposal(
     item: &Map<String, Value>,
-    said: &[(usize, SourceMessage<'_>, &str)],
+    said: &[Shown<'_>],
     grounds: &Grounds,
-    is_secret: &dyn Fn(&str) -> bool,
 ) -> Result<Proposal, RejectionReason> {
     let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().trim();
     let operation = ProposedOperation::from_name(match text("op") {
@@ -81,7 +77,7 @@ fn proposal(
         content: content.to_owned(),
         context: context.to_owned(),
         timestamp: newest.unwrap_or(Timestamp::default()),
-        source_entry_ids: sources.iter().map(|one| one.entry.to_owned()).collect(),
+        source_entry_ids: sources.iter().map(|one| one.entry.to_string()).collect(),
         session_id: session.unwrap_or_default().to_owned(),
     };
     let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| id.chars().take(64).collect());
@@ -90,10 +86,7 @@ fn proposal(
 
 /// Returns the messages cited as sources of a fact, or all that were shown if none is cited:
 /// erasing a source must also erase the fact.
-fn sources<'a>(
-    named: Option<&Value>,
-    said: &'a [(usize, SourceMessage<'a>, &'a str)],
-) -> Vec<SourceMessage<'a>> {
+fn sources<'a>(named: Option<&Value>, said: &[Shown<'a>]) -> Vec<SourceMessage<'a>> {
     let numbers: Vec<u64> = match named {
         Some(Value::Array(all)) => all.iter().filter_map(number).collect(),
         Some(one) => number(one).into_iter().collect(),
@@ -102,10 +95,10 @@ fn sources<'a>(
     let found: Vec<SourceMessage<'a>> = said
         .iter()
         .filter(|(number, _, _)| numbers.contains(&(*number as u64)))
-        .map(|(_, one, _)| *one)
+        .map(|(_, one, _)| one.clone())
         .take(SOURCES_MAX)
         .collect();
-    if found.is_empty() { said.iter().map(|(_, one, _)| *one).collect() } else { found }
+    if found.is_empty() { said.iter().map(|(_, one, _)| one.clone()).collect() } else { found }
 }
 
 fn number(value: &Value) -> Option<u64> {

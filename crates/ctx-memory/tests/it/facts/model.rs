@@ -7,8 +7,7 @@ use ctx_core::{
     Timestamp, Tokens, Usage,
 };
 use ctx_memory::facts::{
-    DailyBudget, DailySpend, Extraction, Extractor, ModelExtractor, RejectionReason, SourceMessage,
-    Spent,
+    DailyBudget, Extraction, ModelExtractor, RejectionReason, SourceMessage, Spent,
 };
 use futures_util::FutureExt;
 
@@ -65,7 +64,7 @@ impl Timer for Now {
 
 fn extractor(model: Arc<Fake>, cap: DailyBudget) -> ModelExtractor {
     let models = SummaryModels { chain: vec![model], timer: Arc::new(Now) };
-    ModelExtractor::new(models, DailySpend::default().at(Timestamp(0)), cap)
+    ModelExtractor::new(models, cap)
 }
 
 const TALK: [&str; 3] = [
@@ -80,14 +79,14 @@ fn run(extractor: &ModelExtractor) -> Extraction {
         .iter()
         .zip(ids)
         .map(|(text, entry)| SourceMessage {
-            entry,
+            entry: entry.into(),
             session: "s",
             role: &Role::User,
             timestamp: Timestamp(7),
             text,
         })
         .collect();
-    extractor.extract(&said, &[]).now_or_never().expect("nothing is waited for").unwrap()
+    extractor.extract(&said, &[]).now_or_never().expect("nothing is waited for")
 }
 
 #[test]
@@ -169,7 +168,7 @@ fn rules_replace_a_model_that_fails_or_is_late_or_too_expensive() {
     ] {
         let found = run(&extractor(model, cap));
         let contents: Vec<_> = found.candidates.iter().map(|c| c.content.as_str()).collect();
-        assert!(contents.contains(&"Use Redis for sessions"), "{contents:?}");
+        assert!(contents.contains(&"We decided to use Redis for sessions"), "{contents:?}");
         assert_eq!(found.spent, spent);
         assert!(found.warnings.iter().any(|warning| warning.contains(word)), "{found:?}");
     }

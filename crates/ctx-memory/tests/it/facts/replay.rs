@@ -25,7 +25,11 @@ fn contents() -> impl Strategy<Value = String> {
 
 fn candidates() -> impl Strategy<Value = FactCandidate> {
     (contents(), 0..6usize, 0..20i64).prop_map(|(content, kind, at)| {
-        candidate(FactKind::ALL[kind % FactKind::ALL.len()], &content, at)
+        candidate(
+            [FactKind::Config, FactKind::Decision, FactKind::TaskState][kind % 3],
+            &content,
+            at,
+        )
     })
 }
 
@@ -63,7 +67,7 @@ proptest! {
             Update::Update { id } | Update::None { id } => {
                 prop_assert!(facts.iter().any(|fact| fact.id == *id));
             }
-            Update::Supersede { ids } => {
+            Update::Supersede { ids } | Update::Retire { ids, .. } => {
                 prop_assert!(!ids.is_empty() && ids.iter().all(|id| facts.iter().any(|f| f.id == *id)));
             }
             Update::Add => {}

@@ -213,6 +213,28 @@ fn proposals_of_a_model_are_checked_by_the_rules() {
 }
 
 #[test]
+fn a_known_sentence_supersedes_the_fact_that_a_model_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    store
+        .learn([
+            candidate(FactKind::Implementation, "Webhook endpoint is /api/hook", 1),
+            candidate(FactKind::Decision, "The webhook moved to Stripe", 2),
+        ])
+        .unwrap();
+    let old = store.facts().next().unwrap().id;
+    let proposal = Proposal {
+        operation: ProposedOperation::Supersede,
+        id: Some(old.to_string()),
+        candidate: Some(candidate(FactKind::Decision, "The webhook moved to Stripe", 3)),
+    };
+    let (learned, refused) = store.accept(vec![proposal]).unwrap();
+    assert_eq!((learned.known, learned.superseded, refused.len()), (1, vec![old], 0));
+    drop(store);
+    assert_eq!(current(&open(&dir)), ["The webhook moved to Stripe"]);
+}
+
+#[test]
 fn one_answer_cannot_supersede_all_facts() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);

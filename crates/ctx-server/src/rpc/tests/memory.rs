@@ -17,7 +17,7 @@ fn with_messages(engine: &str) -> Calls {
         json!({ "sessionId": "s", "engine": engine, "window": 32_000, "config": config }),
     );
     let mut messages = Vec::new();
-    for n in 0..200 {
+    for n in 0..300 {
         messages.push(match n {
             4 => user(&format!("one question before we go on: {FACT}. Noted?")),
             _ => user(&format!("please look at module {n} and tell what it does")),
@@ -78,7 +78,7 @@ fn messages_removed_by_layers_are_on_disk_at_the_end_of_input() {
     let assembled = calls.s("assemble", json!({}));
     let answers = end_at(&home, calls);
     let sent = texts(&answers[assembled]).len();
-    assert!(sent < 400, "not all messages fit: {sent}");
+    assert!(sent < 600, "not all messages fit: {sent}");
     let archive = home.path().join("agents/main/memory/context/segments.jsonl");
     let archived = std::fs::read_to_string(archive).unwrap();
     assert!(archived.contains(FACT) && archived.lines().count() >= 50, "{}", archived.len());
