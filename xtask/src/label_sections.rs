@@ -1,5 +1,5 @@
 //! `cargo xtask label-sections`: how many lines of ten summaries stand in the section that they
-//! belong to.
+//! belong to, and how many say the same as another line.
 //!
 //! The labels in `xtask/labels/sections.jsonl` were made by hand.
 
@@ -32,21 +32,52 @@ const SUMMARIES: [(&str, usize, u32, usize); 10] = [
     ("pi/before-compaction.jsonl", 95, 16_000, 2),
 ];
 
-/// Prints the share of labelled lines that stand where they belong and how many lines have no label;
-/// with `print`, also these lines, in the form of the file.
+/// A line of fewer letters and digits is not compared with others.
+const LEAST_COMPARED: usize = 12;
+
+/// Prints the share of labelled lines that stand where they belong, how many lines have no label, and
+/// how many repeat another one; with `print`, also these lines, in the form of the file.
 pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
-    let mut found = Vec::new();
+    let (mut found, mut repeated) = (Vec::new(), 0);
     for (session, share, tokens, rounds) in SUMMARIES {
         let summary = summary(&data.join(session), share, Tokens(tokens), rounds)?;
-        let lines = lines(&summary).into_iter();
+        let lines = lines(&summary);
+        let again = repetitions(&lines);
+        repeated += again.len();
+        if print {
+            again.iter().for_each(|line| println!("repeated: {line}"));
+        }
         found.extend(
-            lines.map(|(section, text)| Label::new(session, section, &without_citations(text))),
+            lines
+                .into_iter()
+                .map(|(section, text)| Label::new(session, section, &without_citations(text))),
         );
     }
     let found = compare(&root.join("xtask/labels/sections.jsonl"), &found, print)?;
     let (labelled, none) = (found.right + found.wrong, found.unlabelled);
     println!("{} of {labelled} labelled lines are right, {none} have no label", found.right);
+    println!("{repeated} lines repeat another line of their summary");
     Ok(())
+}
+
+/// Returns the lines whose words, without label, case and punctuation, are all or a part of another
+/// line.
+fn repetitions<'a>(lines: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let words = |line: &str| {
+        let line = without_citations(line);
+        let label = line.find(": ").filter(|at| line[..*at].split(' ').count() <= 3);
+        let line = label.map_or(&*line, |at| &line[at..]);
+        line.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let all: Vec<String> = lines.iter().map(|(_, line)| words(line)).collect();
+    let repeats = |at: usize| {
+        let others = all.iter().enumerate().filter(|(other, _)| *other != at);
+        all[at].chars().count() >= LEAST_COMPARED
+            && others.into_iter().any(|(other, text)| {
+                text.contains(&all[at]) && (text.len() > all[at].len() || other < at)
+            })
+    };
+    (0..lines.len()).filter(|at| repeats(*at)).map(|at| lines[at].1).collect()
 }
 
 /// Compacts the beginning of a session, and returns the last summary.
@@ -72,13 +103,15 @@ fn summary(path: &Path, share: usize, target: Tokens, rounds: usize) -> Result<S
     Ok(text)
 }
 
-/// Returns the lines of a summary with their headings, without the lists of files.
+/// Returns the lines of a summary with their headings, without the lists of files and the title of a
+/// split turn.
 fn lines(summary: &str) -> Vec<(&str, &str)> {
     let mut section = "";
     let mut out = Vec::new();
     for line in summary.lines().take_while(|line| !line.ends_with("-files>")) {
         match line.strip_prefix('#') {
             Some(heading) => section = heading.trim_start_matches(['#', ' ']),
+            None if line.starts_with("**Turn Context") => {}
             None if line.contains(char::is_alphanumeric) => out.push((section, line)),
             None => {}
         }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use ctx_core::EntryId;
 use regex::Regex;
 
 use super::ExtractInput;
@@ -18,11 +19,8 @@ static OPTION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("a test uses the pattern")
 });
 
-/// "第二个", "方案2", "选B".
-static CHINESE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = "^.{0,5}?(?:第|方案|选项|选)([一二三四五六A-Za-z0-9])";
-    Regex::new(pattern).expect("a test uses the pattern")
-});
+/// Words of questions that propose something: "should i", "would you like".
+static PROPOSALS: WordList = WordList::new("assent.proposals");
 
 /// What stands between a question and the answer of the user.
 pub(super) const ANSWER: &str = " → user: ";
@@ -35,14 +33,11 @@ pub(super) fn agreement(
     previous: Option<&Turn>,
 ) -> Option<Note> {
     let at = turn.asked_at?;
-    let answer = job.messages.get(at)?;
+    let answer = job.messages.get(at).filter(|answer| !is_superseded(job, &answer.id))?;
     let asked = job.messages.get(previous?.answer_at?)?;
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut picks = picks(&reply);
-    if picks.is_empty() {
-        picks.extend(ordinal(&reply));
-    }
-    if width(&reply) > 600 || !(turn.is_assent || !picks.is_empty() || starts_agreeing(&reply)) {
+    let picks = picks(&reply);
+    if width(&reply) > WIDE || !(turn.is_assent || !picks.is_empty() || starts_agreeing(&reply)) {
         return None;
     }
     let text = asked.message.plain_text();
@@ -59,6 +54,9 @@ pub(super) fn agreement(
     if question.is_none() && options.is_empty() {
         return None;
     }
+    let has_options = !options.is_empty();
+    let lower = question.unwrap_or_default().to_lowercase();
+    let proposes = PROPOSALS.iter().any(|words| lower.contains(words));
     let mut words = clip_to_width(question.unwrap_or_default(), NARROW);
     for option in options.into_iter().take(4) {
         if !words.is_empty() {
@@ -67,11 +65,18 @@ pub(super) fn agreement(
         words.push_str(&clip_to_width(option.trim_matches(['|', ' ']), 120));
     }
     words.push_str(ANSWER);
-    words.push_str(&clip_to_width(&reply, WIDE));
+    words.push_str(&reply);
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
-    let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
+    // "Do you know if it ran? yes" decides nothing.
+    let field = if has_options || proposes { Field::Decisions } else { Field::CriticalContext };
+    let mut note = Note::new(field, words, &answer.id, weight, at);
     note.cites.insert(0, asked.id.clone());
     Some(note)
+}
+
+/// Whether a later statement replaced or withdrew something in a message.
+pub(super) fn is_superseded(job: &ExtractInput<'_>, id: &EntryId) -> bool {
+    job.facts.superseded.iter().any(|old| old.fact.entry == *id)
 }
 
 /// Returns the options that were picked: by name, else by position.
@@ -81,7 +86,7 @@ fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> V
         let name = number.or_else(|| name_of(passage.text));
         (name.is_some() || passage.mark == Mark::Item).then_some((name, passage.text))
     });
-    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
+    let rows = text.lines().filter(|line| line.starts_with('|'));
     let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));
     let options: Vec<(Option<String>, &str)> = listed.chain(rows).collect();
     let find = |pick: &String| {
@@ -92,27 +97,8 @@ fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> V
     picks.iter().filter_map(find).collect()
 }
 
-fn name_of(option: &str) -> Option<String> {
+pub(super) fn name_of(option: &str) -> Option<String> {
     Some(OPTION.captures(option)?[1].to_owned())
-}
-
-/// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".
-fn ordinal(reply: &str) -> Option<String> {
-    static ORDINALS: WordList = WordList::new("assent.ordinals");
-    static BEFORE: WordList = WordList::new("assent.before_ordinal");
-    let head: String = reply.chars().take(40).collect::<String>().to_lowercase();
-    let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let word = words.find(|word| !BEFORE.contains(word)).unwrap_or_default();
-    let place = ORDINALS.iter().position(|names| names.split(' ').any(|name| name == word));
-    // "First, fix the tests" begins a list of tasks.
-    let chooses =
-        words.next().is_none_or(|next| matches!(next, "one" | "option" | "please" | "is"));
-    if let Some(place) = place.filter(|_| chooses) {
-        return Some((place + 1).to_string());
-    }
-    let name = CHINESE.captures(&head)?.get(1)?.as_str();
-    let number = "一二三四五六".chars().position(|n| name.starts_with(n));
-    Some(number.map_or_else(|| name.to_uppercase(), |n| (n + 1).to_string()))
 }
 
 /// Returns options named at a reply's start: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.

@@ -6,11 +6,11 @@ use ctx_core::EntryId;
 use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
-use super::agreement::ANSWER;
+use super::agreement::{ANSWER, is_superseded};
 use super::ended::{Ended, covers};
 use super::fill::is_work;
 use super::note::{
-    EARLIER, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, REVERTED, drop_all, normal, words,
+    EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, REVERTED, TOKENS, drop_all, normal, words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
@@ -31,12 +31,15 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
     let mut out = Vec::new();
     let known = KnownWords::of(job);
     for (field, line) in lines(old) {
-        if line.text.starts_with(NAMES) {
+        // What these lines list is in the ledger of facts.
+        if TOKENS.iter().any(|label| line.text.starts_with(label)) {
             continue;
         }
         age += 1;
         let (label, text) = unlabelled(&line.text);
-        if !is_work(field) && known.covers(text) {
+        let result_of = text.split_inclusive(" → ").next().filter(|run| run.starts_with('`'));
+        let ran_again = |run: &str| notes.iter().any(|note| note.text.starts_with(run));
+        if !is_work(field) && known.covers(text) || result_of.is_some_and(ran_again) {
             continue;
         }
         let mut cites = line.cites;
@@ -51,7 +54,10 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
         if is_over || note.text.is_empty() {
             continue;
         }
-        if field == Field::Decisions && note.text.contains(ANSWER) {
+        if note.text.contains(ANSWER) {
+            if note.cites.last().is_some_and(|answer| is_superseded(job, answer)) {
+                continue;
+            }
             drop_answer(&mut notes, &note);
         }
         out.push(note);
@@ -82,17 +88,8 @@ fn carried_note(
         Field::Done => 0.46,
         Field::InProgress | Field::Blocked | Field::NextSteps => 0.45,
     };
-    let mut note = Note {
-        field,
-        label: "",
-        text: carried(text),
-        cites,
-        weight,
-        order: age,
-        place: 0,
-        is_user: false,
-        focused: false,
-    };
+    let mut note = Note::new(field, carried(text), &EntryId::from(""), weight, 0);
+    (note.cites, note.order) = (cites, age);
     match (field, label) {
         (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
         (Field::Goal, _) => {

@@ -16,9 +16,6 @@ use ctx_facts::modified_files;
 const TURNS: usize = 300;
 const LONGEST: usize = 600;
 
-/// The number of announced steps that make a plan, rather than only the next step.
-const PLAN: usize = 2;
-
 /// What ended since the previous summary.
 pub(super) struct Ended {
     /// The words of each completed turn: the request, the files changed, the commits.
@@ -28,6 +25,9 @@ pub(super) struct Ended {
     /// Whether there is a newer plan.
     planned: bool,
 }
+
+/// Words that report the end of all work.
+static ALL: WordList = WordList::new("ended.all");
 
 impl Ended {
     pub(super) fn of(job: &ExtractInput<'_>, turns: &[Turn], notes: &[Note]) -> Self {
@@ -39,7 +39,8 @@ impl Ended {
             everything: job.messages.iter().any(|said| {
                 said.message.role == Role::Assistant && says_all(&said.message.plain_text())
             }),
-            planned: steps.take(PLAN).count() == PLAN,
+            // One announced step is only the next one.
+            planned: steps.take(2).count() == 2,
         }
     }
 
@@ -82,54 +83,9 @@ fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> HashSet<String> {
     words(&about)
 }
 
-/// Whether a message of the agent says that nothing is left to do.
 fn says_all(text: &str) -> bool {
-    static ALL: WordList = WordList::new("ended.all");
     text.lines().flat_map(sentences).any(|sentence| {
-        let lower: String = sentence.chars().take(LONGEST).collect::<String>().to_lowercase();
-        let all = ALL.iter().find_map(|words| lower.find(words));
-        // A commit after which all checks pass ends the work.
-        let ends = lower.contains("committed")
-            && ["all green", "all tests pass", "all checks pass"].iter().any(|w| lower.contains(w));
-        let end = all.or(ends.then_some(lower.len()));
-        end.and_then(|end| lower.get(..end)).is_some_and(|before| !is_conditional(before))
-            && Signal::of(sentence).is_report()
+        let lower = sentence.to_lowercase();
+        ALL.iter().any(|words| lower.contains(words)) && Signal::of(sentence).done
     })
-}
-
-/// Whether the text after these words has not happened yet.
-fn is_conditional(before: &str) -> bool {
-    static WORDS: WordList = WordList::new("ended.conditions");
-    static ANYWHERE: WordList = WordList::new("ended.conditions_anywhere");
-    before.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|word| WORDS.contains(&word))
-        || ANYWHERE.iter().any(|word| before.contains(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_report_says_that_all_is_done() {
-        for text in [
-            "Both gaps filled, all green, committed as 9c41e07. Not pushed.",
-            "Everything is done.",
-            "Nothing is left.",
-            "三个任务全部完成。",
-        ] {
-            assert!(says_all(text), "{text}");
-        }
-        for text in [
-            "Once everything is done, I'll push.",
-            "Is everything done?",
-            "Is nothing left to do?",
-            "Not all committed yet.",
-            "All done.",
-            "Committed.",
-            "all green",
-            "如果全部完成就推送。",
-        ] {
-            assert!(!says_all(text), "{text}");
-        }
-    }
 }

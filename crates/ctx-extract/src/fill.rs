@@ -5,11 +5,13 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
-use super::note::{FIRST, LATEST, NAMES, Note, normal, without_marks};
+use super::agreement::ANSWER;
+use super::note::{FIRST, LATEST, NAMES, Note, drop_all, normal, without_marks, words};
+use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::{Signal, clip_to_width, sentences};
+use ctx_text::{clip_to_width, is_assent, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
@@ -35,6 +37,9 @@ const USER_SHARE: u32 = 90;
 /// left.
 const NAMES_SHARE: u32 = 10;
 
+/// A line of fewer letters and digits may be a part of another one.
+const LEAST_COMPARED: usize = 12;
+
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
 
@@ -54,7 +59,6 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         budget,
         opened: HashSet::new(),
         chosen: Vec::new(),
-        told: HashMap::new(),
     };
     let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
     let mut notes = distinct(notes);
@@ -68,7 +72,7 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
             !(is_asked && (is_goal || in_prefix(note, prefix_at)) && is_quoted(note, &request))
         });
     }
-    let mut chosen = room.choose(notes);
+    let mut chosen = without_repetitions(room.choose(notes));
     loop {
         let mut summary = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at);
         let text = summary.render();
@@ -91,6 +95,32 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         let Some((at, _)) = least else { return goal_alone(job, turns) };
         chosen.remove(at);
     }
+}
+
+/// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
+fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
+    let read: Vec<(String, HashSet<String>)> =
+        notes.iter().map(|note| (normal(&note.text), words(&note.text))).collect();
+    let covers = |other: usize, at: usize| {
+        let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
+        let stays = |a: usize, b: usize| a > b || a == b && other < at;
+        let is_part = text.len() >= LEAST_COMPARED && longer.contains(text);
+        let are_reports = [other, at].iter().all(|&n| notes[n].field == Field::Done);
+        let shared = || own.intersection(theirs).count();
+        is_part && stays(longer.len(), text.len())
+            || are_reports
+                && !is_commit(&notes[at])
+                && own.len() >= 4
+                && stays(theirs.len(), own.len())
+                && shared() * 4 >= own.len() * 3
+    };
+    let repeats = |at: &usize| {
+        notes[*at].field != Field::Goal
+            && (0..notes.len()).any(|other| other != *at && covers(other, *at))
+    };
+    let gone: HashSet<usize> = (0..notes.len()).filter(repeats).collect();
+    drop_all(&mut notes, &gone);
+    notes
 }
 
 /// Returns a line of names that may be needed next and that the summary does not contain.
@@ -162,8 +192,6 @@ struct Room<'a> {
     budget: Tokens,
     opened: HashSet<Field>,
     chosen: Vec<Note>,
-    /// The chosen lines of each entry.
-    told: HashMap<EntryId, Vec<(Field, String)>>,
 }
 
 impl Room<'_> {
@@ -186,7 +214,7 @@ impl Room<'_> {
             let Some(note) = slot.take_if(|note| note.is_user) else { continue };
             match self.take(note, share) {
                 Ok(cost) => share -= cost,
-                Err(note) => *slot = note,
+                Err(note) => *slot = Some(note),
             }
         }
         for (field, share) in SHARES {
@@ -196,7 +224,7 @@ impl Room<'_> {
                 let Some(note) = slot.take_if(of_field) else { continue };
                 match self.take(note, share) {
                     Ok(cost) => share -= cost,
-                    Err(note) => *slot = note,
+                    Err(note) => *slot = Some(note),
                 }
             }
         }
@@ -210,27 +238,11 @@ impl Room<'_> {
     }
 
     /// Adds a note that costs at most `most`, and returns its cost. A note that does not fit is
-    /// returned; one that repeats another line of the same entry is dropped.
-    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Option<Note>> {
+    /// returned.
+    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Note> {
         let cost = self.cost(&note);
         if cost > most || cost > self.left {
-            return Err(Some(note));
-        }
-        let words = normal(&note.text);
-        let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
-        if let Some(told) = told {
-            // A constraint outlives the request that contains it, and so does postponed work.
-            let signal = Signal::of(&note.text);
-            let stays = (note.field == Field::Constraints && signal.strict)
-                || (note.field == Field::NextSteps && signal.put_off);
-            let again = |(field, other): &(Field, String)| {
-                other.contains(&words) && !(stays && *field == Field::Goal)
-            };
-            // The limit on lines per message bounds the comparisons.
-            if told.len() >= 24 || told.iter().any(again) {
-                return Err(None);
-            }
-            told.push((note.field, words));
+            return Err(note);
         }
         self.left -= cost;
         self.opened.insert(note.field);
@@ -291,10 +303,12 @@ fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
     prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8)
 }
 
-/// Whether the quoted request of a split turn already contains the note.
+/// Whether the quoted request of a split turn already contains the note. "Yes" needs its question.
 fn is_quoted(note: &Note, request: &str) -> bool {
-    matches!(note.field, Field::Goal | Field::CriticalContext | Field::NextSteps)
-        && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
+    let text = note.text.split_once(ANSWER).map_or(&*note.text, |(_, answer)| answer);
+    !matches!(note.field, Field::Constraints | Field::Done)
+        && !is_assent(text)
+        && sentences(text).iter().all(|sentence| request.contains(&normal(sentence)))
 }
 
 /// Returns the quoted request of a split turn, and its tokens.

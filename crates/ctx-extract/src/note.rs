@@ -23,6 +23,9 @@ pub(super) const REVERTED: &str = "Reverted by the user: ";
 /// The label of names that may be needed next.
 pub(super) const NAMES: &str = "Names: ";
 
+/// The labels of lines that list tokens.
+pub(super) const TOKENS: [&str; 6] = [NAMES, "Errors: ", "Paths: ", "URLs: ", "IDs: ", "Numbers: "];
+
 /// All labels. A labelled line gets a new label in the next summary.
 pub(super) const LABELS: [&str; 5] = [LATEST, FIRST, EARLIER, QUESTION, REVERTED];
 

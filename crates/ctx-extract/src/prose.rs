@@ -1,7 +1,8 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
-use ctx_text::{BlockKind, Bullet, WordList, bullet, read};
+use ctx_text::{BlockKind, Bullet, WordList, bullet, read, sentences};
 
+use super::agreement::name_of;
 use crate::Field;
 use crate::structured::{Place, heading_place};
 
@@ -28,6 +29,18 @@ pub(super) struct Passage<'a> {
     /// The line that introduces the list, `Changes needed:`; for a list right below a heading, the
     /// heading.
     pub(super) lead: Option<&'a str>,
+}
+
+impl Passage<'_> {
+    /// Whether it is an item of a list, also of one with names: "**Option A**: x", "B. y".
+    pub(super) fn is_listed(&self) -> bool {
+        self.mark != Mark::Plain || name_of(self.text).is_some()
+    }
+
+    /// Returns the last sentence of the lead.
+    pub(super) fn last_of_lead(&self) -> &str {
+        self.lead.and_then(|lead| sentences(lead).pop()).unwrap_or_default()
+    }
 }
 
 /// Whether a text has content of its speaker, unlike an error of the agent.
@@ -72,24 +85,11 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     out
 }
 
-/// Headings of answers, in addition to those of summaries.
-static SECTIONS: [(Field, WordList); 4] = [
-    (Field::Done, WordList::new("headings.done")),
-    (Field::NextSteps, WordList::new("headings.next")),
-    (Field::CriticalContext, WordList::new("headings.findings")),
-    (Field::Decisions, WordList::new("headings.decisions")),
-];
-
-fn field_of(heading: &str) -> Option<Field> {
-    if let Some(Place::Field(field)) = heading_place(heading) {
-        return Some(field);
+pub(super) fn field_of(heading: &str) -> Option<Field> {
+    match heading_place(heading) {
+        Some(Place::Field(field)) => Some(field),
+        _ => None,
     }
-    let name = heading.trim_matches(|c: char| !c.is_alphanumeric());
-    if name.len() > 60 {
-        return None;
-    }
-    let name = name.to_lowercase();
-    SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
 }
 
 /// Whether a line is program output or code, not speech.

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctx_core::text::Slice;
 use ctx_core::{Block, Message};
 use ctx_facts::command;
 use ctx_text::{Signal, WordList, sentences};
@@ -24,10 +23,8 @@ const COMPARED: usize = 100;
 
 /// What was reverted.
 enum Reversal {
-    /// A file, by a command.
-    File(String),
-    /// The commit with this hash, or the newest one, by a command.
-    Commit(Option<String>),
+    /// The files or commits that a command names.
+    Command(Vec<String>),
     /// What the user says.
     Said(String),
 }
@@ -43,14 +40,12 @@ pub(super) fn take_back(job: &ExtractInput<'_>, turns: &[Turn], notes: &mut Vec<
             .collect();
         done.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
         match reversal {
-            Reversal::File(path) => {
-                let name = path.rsplit('/').next().unwrap_or(&path);
-                dropped.extend(done.into_iter().filter(|&n| names(&notes[n].text, name)));
-            }
-            Reversal::Commit(hash) => {
-                let is_it = |commit: &str| hash.as_ref().is_none_or(|hash| has_hash(commit, hash));
-                let mut commits = done.into_iter().filter(|&n| is_commit(&notes[n]));
-                dropped.extend(commits.find(|&n| is_it(&notes[n].text)));
+            Reversal::Command(names) => {
+                let is_named = |n: &usize| names.iter().any(|name| holds(&notes[*n].text, name));
+                let newest = || done.iter().find(|n| is_commit(&notes[**n]));
+                let is_newest = names.iter().all(|name| name.starts_with("HEAD"));
+                dropped.extend(done.iter().filter(|n| is_named(n)));
+                dropped.extend(newest().filter(|_| is_newest));
             }
             Reversal::Said(words) => {
                 for n in meant(&words, &done, notes, turns) {
@@ -85,10 +80,7 @@ fn reversals(job: &ExtractInput<'_>) -> Vec<(i64, Reversal)> {
                 _ => {}
             }
         }
-        for line in commands {
-            out.extend(restored(&line).into_iter().map(|path| (at, Reversal::File(path.into()))));
-            out.extend(reverted_commit(&line).map(|hash| (at, Reversal::Commit(hash))));
-        }
+        out.extend(commands.iter().flat_map(|line| undone(line)).map(|undone| (at, undone)));
         out.extend(says_reverted(&said.message).map(|words| (at, Reversal::Said(words))));
     }
     out.reverse();
@@ -100,32 +92,21 @@ fn reversals(job: &ExtractInput<'_>) -> Vec<(i64, Reversal)> {
 fn says_reverted(message: &Message) -> Option<String> {
     let text = typed(message)?;
     let says = |clause: &&str| {
-        let words = Words::of(clause);
-        VERBS.iter().any(|verb| words.text.contains(verb))
-            && words.has(&SUBJECTS)
-            && !words.has(&NOT_YET)
+        let lower = clause.to_lowercase().replace('’', "'");
+        VERBS.iter().any(|verb| lower.contains(verb))
+            && has(&lower, &SUBJECTS)
+            && !has(&lower, &NOT_YET)
             && !Signal::of(clause).question
     };
     let clauses = text.lines().flat_map(sentences).flat_map(|s| s.split([',', ';', '，', '；']));
     clauses.map(str::trim).find(says).map(str::to_owned)
 }
 
-/// A text in lower case.
-struct Words {
-    text: String,
-}
-
-impl Words {
-    fn of(text: &str) -> Self {
-        Self { text: text.to_lowercase().replace('’', "'") }
-    }
-
-    /// Whether a word of a list is in it. Chinese has no space between words.
-    fn has(&self, list: &WordList) -> bool {
-        let mut words = self.text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
-        words.any(|word| list.contains(&word))
-            || list.iter().any(|word| !word.is_ascii() && self.text.contains(word))
-    }
+/// Whether a word of a list is in a text in lower case. Chinese has no space between words.
+fn has(text: &str, list: &WordList) -> bool {
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    words.any(|word| list.contains(&word))
+        || list.iter().any(|word| !word.is_ascii() && text.contains(word))
 }
 
 /// Returns which of the finished work, newest first, the user means: what the sentence names, all of
@@ -134,12 +115,12 @@ fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usi
     let handles = words.split(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | '"'));
     let handles = handles.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let handles: Vec<&str> = handles.filter(|word| is_handle(word)).collect();
-    let named = |n: &&usize| handles.iter().any(|handle| names(&notes[**n].text, handle));
+    let named = |n: &&usize| handles.iter().any(|handle| holds(&notes[**n].text, handle));
     let found: Vec<usize> = done.iter().filter(named).copied().collect();
     if !found.is_empty() {
         return found;
     }
-    if Words::of(words).has(&ALL) {
+    if has(&words.to_lowercase(), &ALL) {
         return done.to_vec();
     }
     // A reset of the working tree leaves commits.
@@ -164,48 +145,36 @@ fn is_handle(word: &str) -> bool {
     is_hash || word.contains(['.', '/', '_', '(']) || word.chars().skip(1).any(char::is_uppercase)
 }
 
-fn is_commit(note: &Note) -> bool {
+pub(super) fn is_commit(note: &Note) -> bool {
     note.text.starts_with("Commit [")
 }
 
-/// Returns the files that a command restored.
-fn restored(line: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    for part in line.split("&&").flat_map(|part| part.split([';', '|', '\n'])) {
-        let words: Vec<&str> = part.split_whitespace().take(60).collect();
-        let Some(git) = words.iter().position(|word| *word == "git") else { continue };
-        let rest = words.slice(git + 1..);
-        let from = match rest.first() {
-            Some(&"checkout") => rest.iter().position(|word| *word == "--"),
-            Some(&"restore") => Some(0),
-            _ => None,
-        };
-        let Some(from) = from else { continue };
-        let paths = rest.iter().skip(from + 1).filter(|word| !word.starts_with('-'));
-        out.extend(paths.map(|word| word.trim_matches(['"', '\''])));
-    }
-    out
-}
-
-/// Returns the commit that a command reverts: the one it names, or the newest.
-fn reverted_commit(line: &str) -> Option<Option<String>> {
-    let (_, rest) =
-        line.split_once("git revert").or_else(|| line.split_once("git reset --hard HEAD~1"))?;
-    let words = rest.split_whitespace().take(8);
-    let hash = words.into_iter().find(|word| {
-        word.len() >= 7 && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_hexdigit())
+/// Returns what the parts of a command line take back: "git restore a.rs", "git revert 4f2a9c1".
+fn undone(line: &str) -> Vec<Reversal> {
+    let parts = line.split("&&").flat_map(|part| part.split([';', '|', '\n']));
+    let named = parts.filter_map(|part| {
+        let (_, words) = part.split_once("git ")?;
+        let words = ["revert ", "restore ", "reset --hard HEAD~1"]
+            .iter()
+            .find_map(|start| words.strip_prefix(start))
+            .or_else(|| {
+                words.strip_prefix("checkout ")?.split_once("-- ").map(|(_, files)| files)
+            })?;
+        let words = words.split_whitespace().filter(|word| !word.starts_with('-')).take(60);
+        let names = words.map(|word| word.trim_matches(['"', '\'']).rsplit('/').next());
+        Some(Reversal::Command(names.flatten().map(short_hash).collect()))
     });
-    Some(hash.map(str::to_owned))
+    named.collect()
 }
 
-fn has_hash(commit: &str, hash: &str) -> bool {
-    let head = commit.split(']').next().unwrap_or_default();
-    let own = head.rsplit(' ').next().unwrap_or_default();
-    !own.is_empty() && (hash.starts_with(own) || own.starts_with(hash))
+/// Returns a hash as a commit prints it; any other name as it is.
+fn short_hash(name: &str) -> String {
+    let is_hash = name.len() > 7 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    name.get(..7).filter(|_| is_hash).unwrap_or(name).to_owned()
 }
 
 /// Whether a text names a file, and not one whose name only has the same ending.
-fn names(text: &str, file: &str) -> bool {
+fn holds(text: &str, file: &str) -> bool {
     file.len() > 2
         && text.match_indices(file).any(|(at, _)| {
             let before = text.get(..at).and_then(|text| text.chars().next_back());

@@ -10,14 +10,14 @@ use super::voice::{Voice, decides};
 use super::{ExtractInput, prose};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{Signal, clip_to_width, without_injected};
+use ctx_text::{clip_to_width, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
 /// The width of a brief mention.
 pub(super) const NARROW: usize = 180;
 
-/// Collects notes of what the agent said, and of pinned messages.
+/// Collects notes of what the agent said.
 pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     let mut out = Vec::new();
     let works = job.messages.iter().any(|said| {
@@ -30,34 +30,23 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         let recent = 0.65 + 0.35 * age;
         for at in turn.range.clone() {
             let Some(said) = job.messages.get(at) else { continue };
-            if said.message.role == Role::Assistant {
-                let text = said.message.plain_text();
-                let text = without_injected(&text);
-                if !prose::says_something(&text) {
-                    continue;
-                }
-                let voice = Voice {
-                    at,
-                    id: &said.id,
-                    is_answer: turn.answer_at == Some(at),
-                    turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
-                    recent,
-                    works,
-                };
-                voice.notes(&text, &mut out);
-            } else if said.pinned {
-                out.push(pinned(job, at));
+            let text = said.message.plain_text();
+            let text = without_injected(&text);
+            if said.message.role != Role::Assistant || !prose::says_something(&text) {
+                continue;
             }
+            let voice = Voice {
+                at,
+                id: &said.id,
+                is_answer: turn.answer_at == Some(at),
+                turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
+                recent,
+                works,
+            };
+            voice.notes(&text, &mut out);
         }
     }
     out
-}
-
-fn pinned(job: &ExtractInput<'_>, at: usize) -> Note {
-    let said = &job.messages[at];
-    let text = said.message.plain_text();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Note::new(Field::Constraints, clip_to_width(&text, 2 * WIDE), &said.id, 1.0, at)
 }
 
 /// Returns notes of the required passages of the agent.
@@ -67,20 +56,13 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
     let passages = job.facts.required.iter().filter(|fact| fact.kind.is_passage() && !fact.by_user);
     let notes = passages.filter_map(|fact| {
         let at = *places.get(&fact.entry)?;
-        let signal = Signal::of(&fact.text);
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision if signal.announces => (Field::CriticalContext, "", 0.3),
-            FactKind::Decision
-                if (signal.decision || signal.finding) && !decides(signal, &fact.text) =>
-            {
-                (Field::CriticalContext, "", 0.6)
-            }
-            FactKind::Decision => (Field::Decisions, "", 0.6),
-            FactKind::Personal => (Field::CriticalContext, "", 0.5 * recent),
-            FactKind::Failure => (Field::CriticalContext, "", 0.3),
+            FactKind::Decision if decides(&fact.text) => (Field::Decisions, "", 0.6),
+            FactKind::Decision => (Field::CriticalContext, "", 0.6),
             FactKind::Question => (Field::CriticalContext, QUESTION, 0.5 * recent),
-            _ => (Field::Constraints, "", 1.0),
+            FactKind::Failure => (Field::CriticalContext, "", 0.3),
+            _ => (Field::CriticalContext, "", 0.5 * recent),
         };
         let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = clip_to_width(&text, 2 * WIDE);

@@ -1,6 +1,6 @@
 //! Notes of the user's own words: each sentence once, under the field that it belongs to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctx_core::EntryId;
 use ctx_facts::{FactKind, RequiredFact};
@@ -27,24 +27,27 @@ fn weight_of(field: Field) -> f32 {
     }
 }
 
-fn field_of(fact: &RequiredFact) -> Option<Field> {
+/// Whether a sentence asks for something.
+fn asks(sentence: &str) -> bool {
+    Signal::of(sentence).question || marks(sentence).request || is_task(sentence)
+}
+
+/// Returns the field of a statement of the user. Its message may ask for something in another sentence.
+fn field_of(fact: &RequiredFact, in_request: bool) -> Option<Field> {
     let signal = Signal::of(&fact.text);
     let marks = marks(&fact.text);
-    let asks = signal.question || marks.request;
     Some(match fact.kind {
         // "Migrate it to Go, keep the interface" is a request with a rule in it.
         FactKind::Constraint if is_task(&fact.text) => Field::Goal,
         FactKind::Constraint if signal.question && !signal.strict => Field::Goal,
-        // "I did not use it" only describes.
-        FactKind::Constraint if !signal.demand && !marks.standing => {
-            if asks && !marks.tentative {
-                Field::Goal
-            } else {
-                Field::CriticalContext
-            }
+        // "I did not use it" only describes, "it should be there, I think" only supposes.
+        FactKind::Constraint
+            if !marks.standing && (!signal.demand || marks.tentative && !signal.strict) =>
+        {
+            if asks(&fact.text) { Field::Goal } else { Field::CriticalContext }
         }
         FactKind::Statement | FactKind::Request if signal.put_off => Field::NextSteps,
-        FactKind::Request if signal.chatter && !asks => Field::CriticalContext,
+        FactKind::Request if !in_request => Field::CriticalContext,
         FactKind::Question if signal.question => Field::Goal,
         FactKind::Pinned | FactKind::Constraint => Field::Constraints,
         FactKind::Decision => Field::Decisions,
@@ -57,15 +60,21 @@ fn field_of(fact: &RequiredFact) -> Option<Field> {
 /// Collects what the user wrote, in all rounds: the requests, rules, decisions and statements that still
 /// hold, and the answers to the agent's questions.
 pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
-    let places: HashMap<&EntryId, i64> =
-        job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)).collect();
+    let mut places: HashMap<&EntryId, i64> = HashMap::new();
+    // Messages of earlier rounds come before all others, in their order.
+    let own = job.facts.required.iter().filter(|fact| fact.by_user && fact.kind.is_passage());
+    for fact in own.clone().filter(|fact| fact.kind != FactKind::Ask) {
+        let order = i64::MIN / 4 + i64::from(fact.order);
+        places.entry(&fact.entry).and_modify(|at| *at = order.min(*at)).or_insert(order);
+    }
+    places.extend(job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)));
     // The sentences of one message under one field.
     let mut by_message: BTreeMap<(i64, u8), (Field, Vec<&RequiredFact>)> = BTreeMap::new();
-    for fact in job.facts.required.iter().filter(|fact| fact.by_user) {
-        let Some(field) = field_of(fact) else { continue };
-        // Messages of earlier rounds come before all others, in their order.
-        let at = places.get(&fact.entry).copied();
-        let at = at.unwrap_or_else(|| i64::MIN / 4 + i64::from(fact.order));
+    let asking: HashSet<&EntryId> =
+        own.clone().filter(|fact| asks(&fact.text)).map(|fact| &fact.entry).collect();
+    for fact in own {
+        let Some(field) = field_of(fact, asking.contains(&fact.entry)) else { continue };
+        let at = places.get(&fact.entry).copied().unwrap_or(-1);
         by_message.entry((at, field as u8)).or_insert((field, Vec::new())).1.push(fact);
     }
     let count = by_message.len().max(1) as f32;
@@ -84,7 +93,7 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     for (n, turn) in turns.iter().enumerate() {
         let previous = n.checked_sub(1).and_then(|n| turns.get(n));
         if let Some(mut note) = agreement(job, turn, previous) {
-            note.weight += weight_of(Field::Decisions);
+            note.weight += weight_of(note.field);
             note.is_user = true;
             drop_answer(&mut out, &note);
             out.push(note);
@@ -99,7 +108,6 @@ pub(super) fn drop_answer(notes: &mut Vec<Note>, decision: &Note) {
     let answered = normal(&decision.text);
     notes.retain(|other| {
         !other.is_user
-            || other.field == Field::Constraints
             || other.cites.last() != decision.cites.last()
             || !answered.contains(&normal(&other.text))
     });

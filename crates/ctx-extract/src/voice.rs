@@ -2,11 +2,16 @@
 
 use ctx_core::EntryId;
 
+use super::fill::is_work;
 use super::note::{Note, QUESTION};
-use super::prose::{Mark, Passage, passages};
+use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
+use ctx_facts::chooses;
 use ctx_text::{Signal, WordList, clip_to_width, marks, sentences, width};
+
+/// A sentence of an agent below this width has to name something.
+const SHORT: usize = 52;
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
@@ -40,7 +45,7 @@ impl Voice<'_> {
                 Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
                 Mark::Item => self.list(list, fade, out),
                 Mark::Plain => {
-                    for sentence in sentences(passage.text) {
+                    for sentence in list.iter().flat_map(|p| sentences(p.text)) {
                         self.sentence(sentence, passage.under, first, fade, out);
                         first = false;
                     }
@@ -54,25 +59,20 @@ impl Voice<'_> {
     fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
         let text = clip_to_width(text, WIDE);
         if !text.is_empty() {
-            let weight = weight * self.recent * substance(&text);
-            out.push(Note::new(field, text, self.id, weight, self.at));
-        }
-    }
-
-    /// Adds postponed work, which stays open until it is reported done, however old it is.
-    fn put_off(&self, sentence: &str, out: &mut Vec<Note>) {
-        let text = clip_to_width(sentence, WIDE);
-        if !text.is_empty() {
-            let weight = if self.is_answer { 0.62 } else { 0.45 };
-            out.push(Note::new(Field::NextSteps, text, self.id, weight, self.at));
+            out.push(Note::new(field, text, self.id, weight * self.recent, self.at));
         }
     }
 
     /// Whether a sentence reports finished work of the agent: descriptions and explanations are full
     /// of such words as well.
     fn reports(&self, signal: Signal, sentence: &str) -> bool {
+        static CAVEATS: WordList = WordList::new("report_caveats");
+        let lower = sentence.to_lowercase();
         let begins = self.works && signal.done_first && !signal.finding;
-        signal.done && (begins || is_own_work(sentence))
+        signal.done
+            && (begins || is_own_work(sentence))
+            && !marks(sentence).tentative
+            && !CAVEATS.iter().any(|words| lower.contains(words))
     }
 
     /// Returns the field for a sentence.
@@ -81,7 +81,7 @@ impl Voice<'_> {
             Some(Field::NextSteps)
         } else if signal.blocked {
             Some(Field::Blocked)
-        } else if decides(signal, sentence) {
+        } else if decides(sentence) {
             Some(Field::Decisions)
         } else if self.reports(signal, sentence) {
             Some(Field::Done)
@@ -96,12 +96,9 @@ impl Voice<'_> {
 
     fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
         let Mark::Box { checked } = passage.mark else { return };
-        let (field, weight) = if checked && !self.works {
-            (Field::CriticalContext, 0.4)
-        } else if checked {
-            (Field::Done, 0.5)
-        } else {
-            (Field::NextSteps, 0.55 * self.freshness())
+        let (field, weight) = match checked {
+            true => (Field::Done, 0.5),
+            false => (Field::NextSteps, 0.55 * self.freshness()),
         };
         self.push(field, passage.text, weight * fade, out);
     }
@@ -125,29 +122,31 @@ impl Voice<'_> {
             }
             return;
         }
-        let lead = first.lead.unwrap_or_default();
+        let lead = first.last_of_lead();
         let signal = Signal::of(lead);
-        let field = if signal.next || signal.announces {
+        let field = if let Some(field) = field_of(lead) {
+            field
+        } else if signal.next {
             Field::NextSteps
         } else if self.reports(signal, lead) {
             Field::Done
-        } else if decides(signal, lead) {
+        } else if decides(lead) {
             Field::Decisions
         } else {
             Field::CriticalContext
         };
-        let base: f32 = match (self.is_answer, signal.announces) {
-            (true, false) => 0.42,
-            (true, true) => 0.3 * self.freshness(),
-            (false, _) if signal.finding || signal.decision => 0.3,
-            (false, _) => return,
+        let base: f32 = match self.is_answer {
+            _ if signal.announces => return,
+            true => 0.42,
+            false if signal.finding || signal.decision => 0.3,
+            false => return,
         };
         // Items with content of their own stand alone; the others need their lead.
         let mut rest = Vec::new();
         for item in list.iter().take(30) {
             let own = Signal::of(item.text);
             match self.field(own, item.text).filter(|_| !own.chatter && !own.question) {
-                Some(field) if width(item.text) > 30 => {
+                Some(field) if width(item.text) > 30 && (is_work(field) || lead.is_empty()) => {
                     self.push(field, item.text, base * fade, out);
                 }
                 _ => rest.push(item),
@@ -156,27 +155,13 @@ impl Voice<'_> {
         if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(i.text) < 40)) {
             return;
         }
-        let list = rest;
-        let mut text = lead.to_owned();
-        if !text.is_empty() && !text.ends_with([':', '：']) {
-            text.push(':');
-        }
-        let room = WIDE + WIDE / 2;
-        for item in list {
-            let words = clip_to_width(item.text, 100);
-            if width(&text) + width(&words) > room {
-                text.push_str(" …");
-                break;
-            }
-            if !words.is_empty() {
-                text.push_str(match text.chars().last() {
-                    None => "",
-                    Some(':' | '：') => " ",
-                    Some(_) => "; ",
-                });
-                text.push_str(words.trim_end_matches([';', '.', '…', ' ']));
-            }
-        }
+        let words = rest.iter().map(|item| clip_to_width(item.text, 100));
+        let words: Vec<String> = words
+            .map(|words| words.trim_end_matches([';', '.', ':', '…', ' ']).to_owned())
+            .collect();
+        let colon = if lead.is_empty() || lead.ends_with([':', '：']) { "" } else { ":" };
+        let text = format!("{lead}{colon} {}", words.join("; "));
+        let text = clip_to_width(text.trim(), WIDE + WIDE / 2);
         out.push(Note::new(field, text, self.id, base * fade * self.recent, self.at));
     }
 
@@ -200,14 +185,24 @@ impl Voice<'_> {
             }
             return;
         }
-        if signal.chatter || width(sentence) < 16 {
+        // A sentence in lower case is the rest of one.
+        let is_part = sentence.starts_with(|c: char| c.is_ascii_lowercase() || c == '.');
+        if signal.chatter || is_part || width(sentence) < 16 {
             return;
         }
         if signal.put_off && under.is_none() {
-            self.put_off(sentence, out);
+            // Postponed work stays open until it is reported done, however old it is.
+            let weight = if self.is_answer { 0.62 } else { 0.45 };
+            self.push(Field::NextSteps, sentence, weight / self.recent, out);
             return;
         }
         let own = under.or_else(|| self.field(signal, sentence));
+        if self.works
+            && own.is_none_or(|own| own == Field::CriticalContext)
+            && names_nothing(sentence)
+        {
+            return;
+        }
         let weight = match (own, self.is_answer) {
             (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
             (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
@@ -229,9 +224,9 @@ impl Voice<'_> {
 }
 
 /// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
-pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
+pub(super) fn decides(sentence: &str) -> bool {
     let marks = marks(sentence);
-    signal.decision && marks.decision && !marks.tentative
+    Signal::of(sentence).decision && marks.decision && !marks.tentative && chooses(sentence)
 }
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
@@ -247,18 +242,27 @@ fn is_own_work(sentence: &str) -> bool {
     let object = words.next().unwrap_or_default();
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
-    own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
+    let acts = !OBJECTS.contains(&first) && (object.starts_with('`') || OBJECTS.contains(&object));
+    // "`a.rs` moved to `src/`."
+    let of_named = sentence.strip_prefix('`').and_then(|rest| rest.split_once("` "));
+    own || first.ends_with(':')
+        || acts
+        || of_named.is_some_and(|(_, rest)| Signal::of(rest).done_first)
 }
 
 /// Whether a list offers options: a question leads to it, or follows its numbered items.
 fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
-    let Some(first) = list.first().filter(|first| first.mark == Mark::Item) else { return false };
+    static OPTIONS: WordList = WordList::new("assent.options");
+    let Some(first) = list.first().filter(|first| first.is_listed()) else { return false };
+    let lead = first.last_of_lead().to_lowercase();
     let asks = |text: &str| Signal::of(text).question;
     let follows = || {
         let next = next.filter(|next| next.mark == Mark::Plain);
         next.and_then(|next| sentences(next.text).last().map(|last| asks(last))) == Some(true)
     };
-    first.lead.is_some_and(asks) || (first.number.is_some() && follows())
+    asks(&lead)
+        || OPTIONS.iter().any(|words| lead.starts_with(words))
+        || (first.number.is_some() || first.mark == Mark::Plain) && follows()
 }
 
 /// Whether there are words besides code.
@@ -266,21 +270,19 @@ fn is_prose(text: &str) -> bool {
     text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
 }
 
-/// Rates how concrete a sentence is: names, numbers and code count more than words.
-fn substance(text: &str) -> f32 {
-    let named = text.contains(['`', '/', '_', '"', '“', '「']);
-    let counted = text.chars().any(|c| c.is_ascii_digit());
-    match (named || counted, width(text)) {
-        (true, _) => 1.0,
-        (false, 0..40) => 0.6,
-        (false, _) => 0.8,
-    }
+/// Whether a short sentence of an agent names nothing: "The issue is becoming clearer."
+fn names_nothing(sentence: &str) -> bool {
+    sentence.is_ascii()
+        && width(sentence) < SHORT
+        && !sentence.contains(['`', '/', '_', '"'])
+        && !sentence.contains(|c: char| c.is_ascii_digit())
+        && !Signal::of(sentence).causes
 }
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
     let is_box = |p: &Passage<'_>| matches!(p.mark, Mark::Box { .. });
-    first.mark != Mark::Plain
-        && other.mark != Mark::Plain
+    first.is_listed()
+        && other.is_listed()
         && is_box(first) == is_box(other)
         && first.lead == other.lead
         && first.under == other.under

@@ -13,7 +13,7 @@ use super::turns::Turn;
 use crate::{Field, WorkingState};
 use ctx_facts::command::{self, End, Purpose};
 use ctx_text::output::is_rejection;
-use ctx_text::{WordList, clip_to_width};
+use ctx_text::{WordList, clip_to_width, marks};
 
 /// The last run of a command.
 struct Run {
@@ -92,7 +92,9 @@ impl Work {
     ) {
         if let Some(words) = refusal(text) {
             let text = clip_to_width(&words, WIDE);
-            self.notes.push(Note::new(Field::Constraints, text, entry, 0.85, at));
+            let is_rule = marks(&text).constraint;
+            let field = if is_rule { Field::Constraints } else { Field::CriticalContext };
+            self.notes.push(Note::new(field, text, entry, 0.85, at));
             return;
         }
         if let Some(line) = call.and_then(command::command_line) {

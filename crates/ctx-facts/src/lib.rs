@@ -20,7 +20,8 @@ pub use citations::{Citation, ShortIds, citations, without_citations, without_un
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, modified_files, names_base_folder, with_relative_paths};
 pub use ledger::{
-    FactLedger, LedgerFacts, SupersededFact, has_reason, own_words, required_facts, stated_kind,
+    FactLedger, LedgerFacts, SupersededFact, chooses, has_reason, own_words, required_facts,
+    stated_kind,
 };
 pub use message::{CitedMessage, PreviousSummary};
 pub use options::chosen_option;

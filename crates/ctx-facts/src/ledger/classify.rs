@@ -1,14 +1,12 @@
 //! What a sentence is: a rule, a decision, a request, a statement.
 
 use ctx_core::text::head_chars;
-use ctx_text::{Marks, Sentence, WordList, is_assent, is_courtesy, is_step, width};
+use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_step, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
 use crate::{FactKind, Statement};
 
-static UNSETTLED: WordList = WordList::new("open_question");
-static ADVICE: WordList = WordList::new("advice.leads");
 /// Words that make a general statement a demand: "from now on".
 static AHEAD: WordList = WordList::new("demand.ahead");
 static REASONS: WordList = WordList::new("decision.reasons");
@@ -21,6 +19,9 @@ static CHOICES: WordList = WordList::new("decision.choices");
 
 /// A sentence below this weight says something only if it gives a value.
 const SHORT: usize = 12;
+
+/// A remark such as "wow, it works" is shorter.
+const REMARK: usize = 48;
 
 /// Returns the kind of fact that a sentence of the user states; `None` if it says little.
 #[must_use]
@@ -43,8 +44,7 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
-        _ if gives_a_value(sentence) => (FactKind::Statement, 0.55),
-        _ if says_little(sentence) => return None,
+        _ if says_little(sentence) || !marks.request && is_fragment(sentence) => return None,
         _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
     };
@@ -70,18 +70,20 @@ fn states(sentence: &str, marks: &Marks) -> bool {
     !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
 }
 
-/// Whether a sentence, however short, says that something has a value: "端口是 8080".
-fn gives_a_value(sentence: &str) -> bool {
-    let is_short = width(sentence.trim()) < SHORT;
-    is_short && {
-        let statement = Statement::of(sentence);
-        statement.is_copular() && statement.has_value()
-    }
-}
-
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
-    width(sentence.trim()) < SHORT || is_courtesy(sentence) || is_assent(sentence)
+    let width = width(sentence.trim());
+    width < SHORT && !Statement::of(sentence).has_value()
+        || width < REMARK && Signal::of(sentence).chatter
+        || is_courtesy(sentence)
+        || is_assent(sentence)
+}
+
+/// Whether these are a few words without a value: "this results in".
+fn is_fragment(sentence: &str) -> bool {
+    sentence.chars().all(|c| c.is_ascii_alphabetic() || " ,.'!".contains(c))
+        && sentence.split_whitespace().count() <= 3
+        && !Statement::of(sentence).has_value()
 }
 
 /// Whether a general statement is a demand, unlike "it crashes every time".
@@ -97,27 +99,10 @@ pub fn has_reason(sentence: &str) -> bool {
     REASONS.iter().any(|words| lower.contains(words))
 }
 
-/// Whether a sentence of the assistant explains how to decide, without deciding: "Choose X if",
-/// "Steps before making a decision:".
-pub(super) fn is_advice(sentence: &str) -> bool {
-    let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
-    let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    sentence.trim_end().ends_with([':', '：'])
-        || ADVICE.contains(&first)
-        || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
-        || sentence.to_ascii_lowercase().contains("decision")
-            && !sentence.to_ascii_lowercase().contains("decision:")
-}
-
-/// Whether "X instead of Y" is a choice, and not a description of the code.
-pub(super) fn chooses(sentence: &str) -> bool {
+/// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description of the code.
+#[must_use]
+pub fn chooses(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     has_reason(sentence)
         || CHOICES.iter().any(|lead| lower.starts_with(lead) || lower.contains(&format!(" {lead}")))
-}
-
-/// Whether a sentence that is not a question says that something is open.
-pub(super) fn is_open(sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    UNSETTLED.iter().any(|word| lower.contains(word))
 }

@@ -37,7 +37,7 @@ use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
 
-pub use classify::{has_reason, stated_kind};
+pub use classify::{chooses, has_reason, stated_kind};
 pub use speakers::own_words;
 
 use ask::RecentAsks;

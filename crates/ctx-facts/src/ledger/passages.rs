@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use ctx_core::text::Slice;
 use ctx_core::{EntryId, Role};
-use ctx_text::{Gist, Reading, Sentence, clip};
+use ctx_text::{Gist, Reading, Sentence, Signal, clip};
 
 use super::SupersededFact;
 use super::ask::Ask;
-use super::classify::{chooses, classified, has_reason, is_advice, is_open};
+use super::classify::{chooses, classified, has_reason};
 use super::personal::{self, personal};
 use super::speakers::Speakers;
 use crate::{CitedMessage, FactKind, RequiredFact, Statement, without_citations};
@@ -223,11 +223,9 @@ impl Passages {
             if sentence.ends_with(['?', '？']) {
                 let asked = self.passage(FactKind::Question, sentence, weight, false);
                 self.asked_back.push(asked);
-            } else if marks.question && is_open(sentence) {
-                found += 1;
-                self.push(FactKind::Question, sentence, weight, false);
-            } else if !is_advice(sentence)
-                && (marks.decision || (marks.contrast && chooses(sentence)))
+            } else if marks.decision
+                && chooses(sentence)
+                && (has_reason(sentence) || !Signal::of(sentence).announces)
             {
                 found += 1;
                 self.push(FactKind::Decision, sentence, weight, false);

@@ -27,6 +27,8 @@ pub(super) enum Cue {
     Copula,
     /// Nothing else is allowed: "only", "只".
     Exclusive,
+    /// The subject was named before: "this may cost".
+    Reference,
     /// Something is open or done.
     Open,
     Done,
@@ -50,7 +52,7 @@ pub(super) enum Cue {
     About(usize),
 }
 
-static LISTS: [(Cue, WordList); 37] = [
+static LISTS: [(Cue, WordList); 38] = [
     (Cue::Slot(0), WordList::new("slots.branch")),
     (Cue::Slot(1), WordList::new("slots.on_call")),
     (Cue::Slot(2), WordList::new("slots.next")),
@@ -68,6 +70,7 @@ static LISTS: [(Cue, WordList); 37] = [
     (Cue::Permission, WordList::new("slots.permissions")),
     (Cue::Copula, WordList::new("slots.copulas")),
     (Cue::Exclusive, WordList::new("slots.exclusive")),
+    (Cue::Reference, WordList::new("slots.references")),
     (Cue::Open, WordList::new("status.open")),
     (Cue::Done, WordList::new("status.done")),
     (Cue::Past, WordList::new("slots.past")),

@@ -46,6 +46,8 @@ pub struct Statement {
     is_copular: bool,
     /// Whether it allows nothing else: "only", "at most", "只".
     is_exclusive: bool,
+    /// Whether its subject was named before: "this may cost".
+    refers: bool,
     /// Whether it says that something is done, or is not.
     status: Option<bool>,
     /// Whether it supposes.
@@ -112,6 +114,7 @@ impl Statement {
                 Cue::Permission => self.permits = true,
                 Cue::Exclusive => self.is_exclusive = true,
                 Cue::Copula => self.is_copular = true,
+                Cue::Reference => self.refers = true,
                 Cue::Open => self.status = Some(false),
                 // "Not done" is open.
                 Cue::Done if !is_open() => {

@@ -51,6 +51,7 @@ impl<'a> Comparison<'a> {
         let choice = differs(|kind| matches!(kind, ValueKind::Choice(_) | ValueKind::Rival(_)));
         let is_related = new.subject.iter().any(|word| old.subject.binary_search(word).is_ok())
             || new.held().any(|value| old.gives(value))
+            || new.refers && new.slots & old.slots != 0
             || new.subject.is_empty()
             || old.subject.is_empty();
         Self {

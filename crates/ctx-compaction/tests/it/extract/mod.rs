@@ -273,7 +273,7 @@ A: hm
 "#,
         facts: &[
             (FactKind::Constraint, "behind the proxy of the customer", "1"),
-            (FactKind::Decision, "the proxy of the customer it is", "2"),
+            (FactKind::Decision, "we decided on the proxy of the customer", "2"),
             (FactKind::Question, "who owns it", "2"),
             (FactKind::Path, "src/a.rs", "2"),
             (FactKind::Ask, "cites an entry that is not there", "9"),
@@ -282,7 +282,7 @@ A: hm
     }
     .summary();
     for line in [
-        "## Key Decisions\n- the proxy of the customer it is [e:2]",
+        "## Key Decisions\n- we decided on the proxy of the customer [e:2]",
         "\n- Open question: who owns it [e:2]",
     ] {
         assert!(text.contains(line), "{text}");
