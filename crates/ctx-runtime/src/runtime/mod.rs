@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use ctx_config::Config;
 #[cfg(doc)]
-use ctx_core::{CompactResult, ErrorKind, Result, Toolbox};
+use ctx_core::ErrorKind;
+use ctx_core::{CompactResult, Result, Toolbox};
 use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
 use tracing::Instrument;
