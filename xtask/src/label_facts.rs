@@ -27,8 +27,8 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         let found = compare(&file, &facts, print)?;
         let judged = found.right + found.wrong;
         println!("{of}: {} of {judged} labelled facts are junk", found.wrong);
-        println!("{of}: {} of {} wanted facts are found", found.right, found.wanted);
-        println!("{of}: {} facts have no label", found.unlabelled);
+        let (right, wanted, none) = (found.right, found.wanted, found.unlabelled);
+        println!("{of}: {right} of {wanted} wanted facts are found, {none} facts have no label");
         junk += found.wrong;
         labelled += judged;
     }

@@ -141,9 +141,8 @@ impl WorkingState {
                 State::Done | State::Dropped => continue,
             };
             let line = format!("- [ ] {}{state}\n", task.text);
-            if counter.text(&block(&format!("{out}{line}"))) <= room
-                && !summary.contains(&normal(&task.text))
-            {
+            let fits = counter.text(&block(&format!("{out}{line}"))) <= room;
+            if fits && !summary.contains(&normal(&task.text)) {
                 out.push_str(&line);
             }
         }
@@ -155,25 +154,25 @@ impl RulesFile {
     fn quoted(&self, room: Tokens, counter: &Counter) -> String {
         let path: String = self.path.chars().filter(|c| *c != '"' && !c.is_control()).collect();
         let note = if self.changed { "[changed since: read the file again]\n" } else { "" };
-        let frame = format!("\n\n<rules-file path=\"{path}\">\n{note}{RULES_END}");
+        let framed = |text| format!("\n\n<rules-file path=\"{path}\">\n{text}{note}{RULES_END}");
         let rest = |lines: usize| format!("[{lines} more lines: read the file]\n");
         let lines: Vec<&str> = self.text.lines().filter(|line| !line.contains(RULES_END)).collect();
-        let mut left = room - counter.text(&frame) - counter.text(&rest(lines.len()));
+        let mut left = room - counter.text(&framed("")) - counter.text(&rest(lines.len()));
         if left < LEAST && counter.text(&self.text) > left {
             return String::new();
         }
         let mut text = String::new();
         for (at, line) in lines.iter().enumerate() {
-            let size = counter.text(&format!("{line}\n"));
+            let line = format!("{line}\n");
+            let size = counter.text(&line);
             if size > left {
                 text.push_str(&rest(lines.len() - at));
                 break;
             }
             left -= size;
-            text.push_str(line);
-            text.push('\n');
+            text.push_str(&line);
         }
-        format!("\n\n<rules-file path=\"{path}\">\n{text}{note}{RULES_END}")
+        framed(&text)
     }
 }
 

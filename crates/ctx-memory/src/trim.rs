@@ -25,10 +25,12 @@ pub(crate) struct TrimRow {
 /// relevant as its best message.
 pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<usize> {
     let mut groups: HashMap<u32, TrimGroup> = HashMap::new();
-    for (at, row) in rows.iter().enumerate() {
-        if let Some(row) = row {
-            groups.entry(row.group).or_default().take(at, row);
-        }
+    for (at, row) in rows.iter().enumerate().filter_map(|(at, row)| Some((at, row.as_ref()?))) {
+        let group = groups.entry(row.group).or_default();
+        group.members.push(at);
+        group.tokens += row.tokens;
+        group.protected |= row.protected;
+        group.score = group.score.max(row.score);
     }
     let may_go = |group: &TrimGroup| !group.protected && group.tokens > Tokens::ZERO;
     let mut groups: Vec<TrimGroup> = groups.into_values().filter(may_go).collect();
@@ -53,15 +55,6 @@ struct TrimGroup {
     tokens: Tokens,
     protected: bool,
     score: f32,
-}
-
-impl TrimGroup {
-    fn take(&mut self, at: usize, row: &TrimRow) {
-        self.members.push(at);
-        self.tokens += row.tokens;
-        self.protected |= row.protected;
-        self.score = self.score.max(row.score);
-    }
 }
 
 #[cfg(test)]
