@@ -47,11 +47,8 @@ pub(crate) fn run(root: &Path, data: &Path, print: bool) -> Result<()> {
         if print {
             again.iter().for_each(|line| println!("repeated: {line}"));
         }
-        found.extend(
-            lines
-                .into_iter()
-                .map(|(section, text)| Label::new(session, section, &without_citations(text))),
-        );
+        let label = |(section, text)| Label::new(session, section, &without_citations(text));
+        found.extend(lines.into_iter().map(label));
     }
     let found = compare(&root.join("xtask/labels/sections.jsonl"), &found, print)?;
     let (labelled, none) = (found.right + found.wrong, found.unlabelled);

@@ -18,9 +18,8 @@ use serde_json::json;
 use crate::args::{Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::format::counted;
-use crate::models;
 use crate::out::Out;
-use crate::selection;
+use crate::{models, selection};
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {

@@ -12,8 +12,7 @@ use tokio::time::timeout;
 
 use crate::args::Fit;
 use crate::out::Out;
-use crate::selection;
-use crate::setup;
+use crate::{selection, setup};
 
 /// Opens the engine values and the memory of the session's agent; both are written only if `lasts`.
 /// Engines identify a session by its id, so the values of a session without an id are not kept.

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use ctx_core::{Block, EntryId, Role};
 
-use super::ExtractInput;
 use super::note::{Note, QUESTION};
-use super::prose;
 use super::turns::{Turn, typed};
 use super::voice::{Voice, decides};
+use super::{ExtractInput, prose};
 use crate::Field;
 use ctx_facts::FactKind;
 use ctx_text::{clip_to_width, without_injected};

@@ -28,7 +28,6 @@ struct Options<'a> {
 }
 
 /// An option as an answer names it.
-#[derive(Clone, Copy)]
 struct Choice {
     /// Whether by a letter or by a digit; `None` for "the second one".
     by_letter: Option<bool>,
@@ -109,14 +108,16 @@ fn choice(answer: &str) -> Option<Choice> {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let is_lead = |at: usize| LEADS.contains(&&*lower[at]) && words[at] != "A";
     let at = (0..words.len()).take(MOST_LEADS + 1).find(|&at| !is_lead(at))?;
+    let mut ordinals = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
+    let ordinal = ordinals.find(|(_, word)| *word == lower[at]);
+    // "first, fix the build" begins a list of steps.
+    let counts = ordinal.is_some() && at == 0;
     let goes_on = |next: &String| {
-        next.starts_with(char::is_alphanumeric) && !FOLLOWS.contains(&next.as_str())
+        (counts || next.starts_with(char::is_alphanumeric)) && !FOLLOWS.contains(&next.as_str())
     };
     if lower.get(at + 1).is_some_and(goes_on) {
         return None;
     }
-    let mut ordinals = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
-    let ordinal = ordinals.find(|(_, word)| *word == lower[at]);
     let mut label = ordinal.map_or(words[at].as_str(), |(number, _)| number).chars();
     let (Some(label), None) = (label.next(), label.next()) else { return None };
     // A small letter is a choice only if little follows it.

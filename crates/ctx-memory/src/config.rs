@@ -51,7 +51,7 @@ pub enum Placement {
 pub struct Config {
     /// Whether messages are archived, trimmed and recalled. Default: false.
     pub enabled: bool,
-    /// The longest recall block, in tokens; at most a tenth of the window. Default: 4000.
+    /// The longest recall block, in tokens; at most a twentieth of the window. Default: 4000.
     pub hard_cap_tokens: u32,
     /// What computes vectors. Default: `hash`.
     pub embedding_model: EmbeddingModel,
@@ -112,11 +112,11 @@ pub struct RecallSettings {
 }
 
 impl Config {
-    /// Returns the longest block for a window: `hardCapTokens`, or a tenth of the window if that is
-    /// less.
+    /// Returns the longest block for a window: `hardCapTokens`, or a twentieth of the window if
+    /// that is less.
     #[must_use]
     pub(crate) fn hard_cap(&self, window: Tokens) -> Tokens {
-        Tokens(self.hard_cap_tokens.min(window.0 / 10))
+        Tokens(self.hard_cap_tokens.min(window.0 / 20))
     }
 
     /// Returns the matcher for [`exclude_projects`](Self::exclude_projects).

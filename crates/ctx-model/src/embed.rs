@@ -9,8 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::failure::{ErrorContext, LONGEST_BODY};
-use crate::provider_error;
-use crate::{Client, Endpoint, Request};
+use crate::{Client, Endpoint, Request, provider_error};
 
 /// Maximum texts and text bytes per request. OpenAI accepts 2,048 texts and 300,000 tokens; a local
 /// server is slow long before that.

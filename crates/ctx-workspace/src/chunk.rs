@@ -1,9 +1,8 @@
 //! Splits files into chunks.
 
-use ctx_core::text::Slice;
+use ctx_core::text::{Slice, head};
 use std::ops::Range;
 
-use ctx_core::text::head;
 use ctx_core::{Chars, Counter, Tokens};
 use serde::{Deserialize, Serialize};
 

@@ -9,10 +9,8 @@ use crate::Progress;
 use crate::chunk::chunks;
 use crate::index::{SearchState, Workspace};
 use crate::read::{Content, read};
-use ctx_search::near;
 use ctx_search::vectors::{Embedding, VectorFile};
-use ctx_search::vectors_of;
-use ctx_search::{SegmentId, VectorModel};
+use ctx_search::{SegmentId, VectorModel, near, vectors_of};
 
 /// The number of texts per batch.
 const BATCH: usize = 32;

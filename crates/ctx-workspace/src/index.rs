@@ -1,12 +1,11 @@
 //! A folder's index: its files, and its state in memory.
 
 use ctx_core::text::Slice;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use ctx_core::{Error, ErrorKind, Result};
 

@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{
     ContextView, Counter, Entry, EntryId, Layer, MemoryStore, Message, NodeState, Pending,
-    Prepared, RecallRequest, Result, Role, Snippet, Tokens, TurnContext, WorkspaceAnswer,
-    WorkspaceSearch,
+    Prepared, RecallRequest, Result, Role, Snippet, Tokens, TurnContext, Views, Warnings,
+    WorkspaceAnswer, WorkspaceSearch,
 };
 
 use crate::{
     Config, ContextBlock, Placement, build_context, question_of, rank, sessions, should_search,
 };
-use ctx_core::{Views, Warnings};
 use ctx_search::block::{escaped, is_recalled};
 
 /// Earlier blocks stay until all blocks together exceed this many times the largest block: removing

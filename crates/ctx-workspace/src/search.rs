@@ -11,8 +11,7 @@ use crate::list::FileRow;
 use crate::read::{Content, read};
 use ctx_search::lexical::{Bm25, Postings, Scores, score};
 use ctx_search::near::Direction;
-use ctx_search::search::terms_of;
-use ctx_search::search::{Fusion, fuse, min_max};
+use ctx_search::search::{Fusion, fuse, min_max, terms_of};
 use ctx_search::vectors::Embedding;
 
 /// The constants of [`ctx_search::SearchSettings`]: chunks are of similar length, and a shorter

@@ -9,10 +9,8 @@ use ctx_core::{ErrorKind, Result, WorkspaceAnswer, WorkspaceSearch};
 
 use crate::embed::embedding_of;
 use crate::{IndexReport, Workspace};
-use ctx_search::spawn_blocking;
 use ctx_search::vectors::Embedding;
-use ctx_search::vectors_of;
-use ctx_search::{SegmentId, VectorModel};
+use ctx_search::{SegmentId, VectorModel, spawn_blocking, vectors_of};
 
 /// The number of bytes a turn waits to be read; the rest is for `ctx index`.
 const MOST_PER_TURN: u64 = 16 << 20;

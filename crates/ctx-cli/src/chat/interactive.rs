@@ -12,10 +12,9 @@ use super::edit::{Entered, LineEditor};
 use super::input::{Mode, ParsedLine, TERMINAL_COMMANDS};
 use super::show::{Detail, Show};
 use super::{Interrupt, Talk};
-use crate::failure;
 use crate::format::{escaped, escaped_piece};
 use crate::out::{BOLD, Cell, DIM, Out, table};
-use crate::shutdown;
+use crate::{failure, shutdown};
 
 /// Runs the conversation to its end. If messages come from a pipe, Ctrl-C ends the program, and the
 /// first failed message sets the exit code.

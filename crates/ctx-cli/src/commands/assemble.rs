@@ -19,9 +19,8 @@ use crate::entry_ids::{ID_CHARS, ShortIds, find_entry};
 use crate::failure::misuse;
 use crate::format::{counted, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
-use crate::receipt;
-use crate::setup;
 use crate::stores::{self, Left, archive};
+use crate::{receipt, setup};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -17,8 +17,7 @@ use crate::chat::{
 };
 use crate::failure::misuse;
 use crate::out::Out;
-use crate::selection;
-use crate::setup;
+use crate::{selection, setup};
 
 /// The system prompt. It is the same in every request, as a change would break the provider's
 /// cache.

@@ -13,8 +13,7 @@ use crate::args::Compactions;
 use crate::entry_ids::ShortIds;
 use crate::format::{escaped, thousands};
 use crate::out::{Cell, DIM, GREEN, Out, Table};
-use crate::receipt;
-use crate::setup;
+use crate::{receipt, setup};
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;

@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use ctx_config::Config;
 
 use crate::args::{self, Global};
-use crate::models;
 use crate::out::{GREEN, Out};
-use crate::setup;
+use crate::{models, setup};
 
 pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::Result<ExitCode> {
     match command {

@@ -12,8 +12,7 @@ use crate::args::{Diff, Global};
 use crate::entry_ids::{ShortIds, find_compaction, lists_compactions};
 use crate::format::{counted, escaped, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
-use crate::receipt;
-use crate::setup;
+use crate::{receipt, setup};
 
 /// Maximum length of a fact.
 const FACT_CHARS: usize = 90;

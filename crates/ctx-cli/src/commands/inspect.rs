@@ -13,10 +13,7 @@ use serde_json::json;
 use crate::args::{Fit, Global, Inspect};
 use crate::failure::misuse;
 use crate::out::Out;
-use crate::selection;
-use crate::session_args;
-use crate::setup;
-use crate::shutdown;
+use crate::{selection, session_args, setup, shutdown};
 
 /// How long the program waits at exit for answers in progress.
 const GRACE: Duration = Duration::from_secs(2);

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use ctx_memory::archive::ArchivedSessions;
 use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions, find_session};
-use ctx_server::Host;
-use ctx_server::http;
 use ctx_server::mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
+use ctx_server::{Host, http};
 use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Home};
 
@@ -17,8 +16,7 @@ use crate::args::{Global, Mcp};
 use crate::failure::misuse;
 use crate::format::escaped;
 use crate::out::Out;
-use crate::setup;
-use crate::shutdown;
+use crate::{setup, shutdown};
 
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
     let agent: FileId = args.agent.parse().map_err(misuse)?;

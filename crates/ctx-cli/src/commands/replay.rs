@@ -9,14 +9,12 @@ use ctx_runtime::Stores;
 
 use super::status::calibrated;
 use crate::args::{Global, Replay};
-use crate::engine_health;
 use crate::failure::misuse;
 use crate::files::{Existing, write_beside};
 use crate::format::{counted, escaped, percent, shortened, thousands, usd, wrapped};
 use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
-use crate::receipt;
 use crate::session_args::each;
-use crate::setup;
+use crate::{engine_health, receipt, setup};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     if args.page.html.is_some() && args.sessions.len() > 1 {

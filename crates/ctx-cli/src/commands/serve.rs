@@ -9,11 +9,10 @@ use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
-use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, status_routes};
-use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::trace::{Trace, TraceLimits};
+use ctx_server::{Host, mcp};
 use ctx_session::Home;
 use ctx_session::key::FileId;
 use serde_json::json;
@@ -21,8 +20,7 @@ use serde_json::json;
 use crate::args::{Global, Serve};
 use crate::failure::misuse;
 use crate::out::Out;
-use crate::setup;
-use crate::shutdown;
+use crate::{setup, shutdown};
 
 /// The minimum of `server.maxBodyBytes`.
 const LEAST_BODY: u64 = 1_024;

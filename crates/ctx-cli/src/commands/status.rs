@@ -7,11 +7,10 @@ use ctx_core::{MIN_MESSAGE_TOKENS, Tokens};
 use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
 
 use crate::args::{Global, Status};
-use crate::engine_health;
 use crate::format::{counted, escaped, percent, shortened, thousands};
 use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::session_args::each;
-use crate::setup;
+use crate::{engine_health, setup};
 
 /// Maximum length of a session's name.
 const NAME_CHARS: usize = 120;

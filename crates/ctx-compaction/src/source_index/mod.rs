@@ -8,9 +8,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ctx_core::{Block, EntryId, ToolResult};
 use indexmap::IndexMap;
 
-use ctx_facts::citations;
-use ctx_facts::strings;
-use ctx_facts::{CitedMessage, RequiredFact};
+use ctx_facts::{CitedMessage, RequiredFact, citations, strings};
 use ctx_text::Span;
 
 pub(crate) use claim::is_audited;

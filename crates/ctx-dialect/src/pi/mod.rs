@@ -5,9 +5,8 @@ mod plain;
 use ctx_core::{BashRun, Block, Message, Meta, RawJson, Result, Role, Timestamp, Usage};
 use serde_json::value::RawValue;
 
-use crate::block;
 use crate::json::{Object, ObjectWriter, arguments_object, array, integer, text_block, value};
-use crate::shape;
+use crate::{block, shape};
 
 /// Parses a message.
 ///

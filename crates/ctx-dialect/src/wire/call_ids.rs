@@ -11,9 +11,8 @@ use std::collections::HashMap;
 use ctx_core::{Block, CallId, Message};
 use serde_json::value::RawValue;
 
-use crate::block;
 use crate::json::Object;
-use crate::openai_chat;
+use crate::{block, openai_chat};
 
 /// The separator between an original id and its number.
 const SEPARATOR: &str = "#ctx";

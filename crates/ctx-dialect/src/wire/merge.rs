@@ -6,10 +6,9 @@
 
 use std::borrow::Cow;
 
-use super::Protocol;
 use super::history::Element;
 use super::rewrite::messages;
-use super::system;
+use super::{Protocol, system};
 use crate::anthropic::DROPPED_PLACEHOLDER;
 use crate::json::{Object, ObjectWriter, array};
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use ctx_core::{ContextView, Entry, MIN_MESSAGE_TOKENS, Message, Tokens};
 use ctx_engine_sdk::protocol::{Assembled, OutgoingMessage, Plan};
 
-use super::message;
-use super::{Rejection, ViewSync};
+use super::{Rejection, ViewSync, message};
 
 /// Used if an engine gives no reason.
 const NO_REASON: &str = "planned by the engine";

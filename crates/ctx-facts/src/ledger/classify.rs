@@ -1,7 +1,7 @@
 //! What a sentence is: a rule, a decision, a request, a statement.
 
 use ctx_core::text::head_chars;
-use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_step, marks, width};
+use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_step, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
@@ -25,9 +25,8 @@ const REMARK: usize = 48;
 
 /// Returns the kind of fact that a sentence of the user states; `None` if it says little.
 #[must_use]
-pub fn stated_kind(sentence: &str) -> Option<FactKind> {
-    let marks = marks(sentence);
-    Some(classified(&Sentence { text: sentence, marks })?.0)
+pub fn stated_kind(sentence: &Sentence<'_>) -> Option<FactKind> {
+    Some(classified(sentence)?.0)
 }
 
 /// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.

@@ -20,7 +20,7 @@ pub(super) fn digits(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut end = 0;
     let mut run: Option<(Range<usize>, u64)> = None;
-    for range in words(text).chain([text.len()..text.len()]) {
+    for range in words(text).chain(std::iter::once(text.len()..text.len())) {
         let word = text.slice(range.clone());
         let value = value_of(word);
         let joins = |until: usize| matches!(text.slice(until..range.start), "" | " " | "-");

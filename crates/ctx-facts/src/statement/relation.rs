@@ -298,8 +298,7 @@ impl Statement {
     /// Whether it asks or supposes.
     fn supposes(&self) -> bool {
         let is_news = self.is_news || self.corrects;
-        self.asks && !is_news
-            || self.is_hearsay && !is_news
+        (self.asks || self.is_hearsay) && !is_news
             || self.is_hypothetical && (self.asks || !self.corrects)
     }
 }

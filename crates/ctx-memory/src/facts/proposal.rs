@@ -82,7 +82,7 @@ pub enum RejectionReason {
     Ungrounded,
     /// It holds what looks like a secret.
     Secret,
-    /// Its type is not one of the six.
+    /// Its type is unknown.
     UnknownType,
 }
 
@@ -111,9 +111,6 @@ pub(super) fn check<'a>(
     known: impl Fn(FactId) -> Option<&'a Fact>,
 ) -> Result<Update, RejectedProposal> {
     let refuse = |reason| Err(RejectedProposal { at, reason });
-    if at >= PROPOSALS_MAX {
-        return refuse(RejectionReason::TooMany);
-    }
     if proposal.operation == ProposedOperation::Delete {
         return refuse(RejectionReason::Deletion);
     }

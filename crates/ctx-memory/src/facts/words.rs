@@ -1,9 +1,7 @@
 //! The words by which facts are compared and indexed.
 
-use ctx_text::WordList;
+use ctx_text::{TermKind, Terms, WordList};
 use std::borrow::Cow;
-
-use ctx_text::{TermKind, Terms};
 
 /// Chinese function words: a run of characters is split at them.
 static CJK_STOP: WordList = WordList::new("stop_anywhere");

@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{ContextView, Layer, MemoryStore, Prepared, Result, TurnContext};
+use ctx_core::{ContextView, Layer, MemoryStore, Prepared, Result, TurnContext, Views, Warnings};
 
 use super::departed::DepartedMessages;
-use ctx_core::Views;
-use ctx_core::Warnings;
 
 /// Passes every message that the model no longer sees in full to the memory: messages dropped by
 /// any layer, and truncated ones.

@@ -10,8 +10,7 @@ use ctx_core::{
 use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
 use crate::recall::{build_recall_block, query_of};
 use crate::{Config, Placement};
-use ctx_core::Views;
-use ctx_core::Warnings;
+use ctx_core::{Views, Warnings};
 
 /// Recalls relevant messages from memory. The recalled block is one user message, made for each new
 /// user message, and again when a compaction has removed history: the block goes with it, and the

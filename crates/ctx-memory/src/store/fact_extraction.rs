@@ -10,8 +10,7 @@ use crate::facts::{
     DailyBudget, Fact, FactQuery, FactStore, ModelExtractor, SOURCES_MAX, SourceMessage,
     SpendGuard, SpendLedger,
 };
-use ctx_search::Segment;
-use ctx_search::spawn_blocking;
+use ctx_search::{Segment, spawn_blocking};
 use ctx_text::without_injected;
 
 /// The maximum number of messages waiting for a model; the oldest are dropped. Rules have already

@@ -1,9 +1,8 @@
 //! Loads the searchable state from the files.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use ctx_core::Result;
 

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result, Role};
+use ctx_core::{Error, ErrorKind, Result, Role, Warnings};
 
 pub use session::SessionMemory;
 pub use settings::{MemorySettings, Vectors};
@@ -47,7 +47,6 @@ use self::embed::Unembedded;
 use self::indexer::{Indexer, WriteScope};
 use self::live::Live;
 use self::source::{InMemorySegments, Source};
-use ctx_core::Warnings;
 use ctx_search::search::diversify;
 use ctx_search::vectors::VectorFile;
 use ctx_search::{HashEmbedder, Hit, Query, Segment, SegmentId};

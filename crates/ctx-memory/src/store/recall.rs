@@ -9,8 +9,7 @@ use super::excerpt::{BestPiece, Reading, ends, excerpt};
 use super::session::Shared;
 use crate::facts::{FactHit, FactQuery};
 use ctx_search::search::fit;
-use ctx_search::spawn_blocking;
-use ctx_search::{Hit, Query, Segment, SegmentId};
+use ctx_search::{Hit, Query, Segment, SegmentId, spawn_blocking};
 
 /// The number of best hits that determine how well a query fits.
 const JUDGED: usize = 8;

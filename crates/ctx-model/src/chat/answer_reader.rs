@@ -11,8 +11,7 @@ use super::limits::AnswerLimits;
 use super::parts::{AnswerParts, MOST_PARTS};
 use super::{Stop, anthropic, completions, responses};
 use crate::failure::ErrorContext;
-use crate::provider_error;
-use crate::{Api, Body, Response};
+use crate::{Api, Body, Response, provider_error};
 
 /// How long to read on after the answer is complete: usage comes last, and some servers close late
 /// or never.

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use ctx_config::Config;
 #[cfg(doc)]
-use ctx_core::ErrorKind;
-use ctx_core::{CompactResult, Result, Toolbox};
+use ctx_core::{CompactResult, ErrorKind, Result, Toolbox};
 use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
 use tracing::Instrument;
@@ -22,8 +21,9 @@ use subagents::SubagentSlots;
 
 use crate::host::{Input, LayerAction, Listener, NoListener, TurnOutcome};
 use crate::lanes::Lanes;
-use crate::maintenance::MaintenanceSchedule;
-use crate::maintenance::{Due, MaintenanceJob, MaintenanceReport, MaintenanceRun};
+use crate::maintenance::{
+    Due, MaintenanceJob, MaintenanceReport, MaintenanceRun, MaintenanceSchedule,
+};
 use crate::memory::MemoryWorker;
 use crate::session::{OpenReason, Session, SessionPool};
 use crate::sync::spawn_blocking;

@@ -17,8 +17,9 @@ use ctx_session::{
 
 use super::lease::SessionLease;
 use super::overrides::SessionOverrides;
-use super::{LeasedLog, OpenReason, Session, SessionPool, UsageDelta};
-use super::{file_identity, missing_file, repair};
+use super::{
+    LeasedLog, OpenReason, Session, SessionPool, UsageDelta, file_identity, missing_file, repair,
+};
 use crate::lifecycle::SessionTimes;
 
 /// A session whose entry says it was used within this time (in milliseconds) is not marked again.

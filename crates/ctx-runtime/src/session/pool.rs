@@ -19,8 +19,9 @@ use ctx_workspace::WorkspaceAccess;
 
 use super::idle::IdleSessions;
 use super::lease::SessionLeases;
-use super::{AgentResources, BackgroundCompaction, SessionEngines, UsageCounters};
-use super::{OpenReason, Session, open};
+use super::{
+    AgentResources, BackgroundCompaction, OpenReason, Session, SessionEngines, UsageCounters, open,
+};
 use crate::host::LayerCounts;
 use crate::lifecycle::{Lifecycle, MaintenanceMode, SessionConfig, SessionTimes};
 use crate::memory::{MakeMemory, MemoryWorker};

@@ -2,8 +2,9 @@
 
 use ctx_core::Result;
 use tantivy::TantivyDocument;
-use tantivy::schema::TextOptions;
-use tantivy::schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing};
+use tantivy::schema::{
+    Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+};
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use crate::lexical::pieces;

@@ -2,9 +2,8 @@
 //! deleted.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use ctx_core::{Error, ErrorKind, Result};
 

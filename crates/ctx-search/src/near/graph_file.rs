@@ -21,8 +21,7 @@ use std::path::Path;
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::{Graph, Rows};
-use crate::SegmentId;
-use crate::disk;
+use crate::{SegmentId, disk};
 
 const MAGIC: &[u8; 8] = b"ctxgraph";
 const VERSION: u32 = 1;

@@ -12,8 +12,7 @@ use super::speaker::{Speaker, Speakers};
 use super::spread::{share_best, spread};
 use super::top::top;
 use super::turns::Turns;
-use super::work;
-use super::{Hit, Query, ScoreParts, SearchSettings};
+use super::{Hit, Query, ScoreParts, SearchSettings, work};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 

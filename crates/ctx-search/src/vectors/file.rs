@@ -17,8 +17,7 @@ use foldhash::fast::RandomState;
 
 use super::layout::{HEADER, read_header, read_row, row};
 use super::{Embedding, VectorFault};
-use crate::SegmentId;
-use crate::disk;
+use crate::{SegmentId, disk};
 
 /// The vectors of one agent's segments.
 #[derive(Debug)]

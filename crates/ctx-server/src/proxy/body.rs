@@ -12,8 +12,7 @@ use ctx_core::{Error, ErrorKind};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tower::Layer;
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::Proxy;

@@ -5,14 +5,13 @@
 //! Messages are recorded as ids and hashes without content. Replacements are recorded with content.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use ctx_core::{ContentHash, EntryId, Error, ErrorKind, Projection, Result};
 use serde::{Deserialize, Serialize};

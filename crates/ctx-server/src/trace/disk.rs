@@ -1,12 +1,11 @@
 //! Records on disk: one file per conversation, one line per record.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{fs, thread};
 
 use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};

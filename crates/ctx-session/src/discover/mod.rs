@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-use crate::formats::{self, Beginning, Environment, in_database};
-
-use crate::formats::{Agent, LastUsage};
+use crate::formats::{self, Agent, Beginning, Environment, LastUsage, in_database};
 
 /// The folders in which agents store their sessions.
 #[derive(Clone, Debug, Default)]

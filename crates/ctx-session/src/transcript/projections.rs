@@ -9,9 +9,8 @@ use ctx_dialect::json::Object;
 
 use super::Transcript;
 use super::branch::Branch;
-use crate::disk;
-use crate::formats;
 use crate::schema::{CTX_FIELD, PROJECTIONS_TYPE};
+use crate::{disk, formats};
 
 /// The beginning of the projections in a compaction entry. Inside a text the quotes are escaped.
 const OF_COMPACTION: &str = "\"projections\":[";

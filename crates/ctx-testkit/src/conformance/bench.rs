@@ -6,8 +6,7 @@ use ctx_core::{
     ContextEngine, Counter, EngineInfo, Result, Services, SummaryModels, TokenLedger, Tokens,
 };
 
-use crate::locked;
-use crate::{Reply, ScriptedSummarizer};
+use crate::{Reply, ScriptedSummarizer, locked};
 
 use super::Start;
 use super::host::{HastyTimer, HeldStore};

@@ -2,9 +2,8 @@
 
 use ctx_core::{BashRun, Block, Message, RawJson, Role, ToolCall, ToolResult, Usage};
 
-use super::Habits;
 use super::blocks::{bytes_of, image, quoted};
-use super::words;
+use super::{Habits, words};
 use crate::Random;
 
 /// Maximum number of system messages and summaries between the turns.

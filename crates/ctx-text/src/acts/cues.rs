@@ -1,6 +1,7 @@
 //! The words that classify a sentence, all found in one pass.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -123,37 +124,36 @@ impl Found {
             ended: [usize::MAX; LISTS.len()],
             opening: [false; LISTS.len()],
         };
-        let (hits, cancelled) = found.hits();
-        for (list, from, to) in hits {
-            if cancelled.iter().any(|&(other, s, e)| other == list && s <= from && to <= e) {
+        let hits = found.hits();
+        let covers = |outer: &Range<usize>, inner: &Range<usize>| {
+            outer.start <= inner.start && inner.end <= outer.end
+        };
+        for (cue, range) in hits.iter().filter(|(cue, _)| !cue.cancels) {
+            let mut others = hits.iter().filter(|(other, _)| other.cancels);
+            if others.any(|(other, outer)| other.list == cue.list && covers(outer, range)) {
                 continue;
             }
-            found.opening[list] |= from == start;
-            found.first[list] = found.first[list].min(from);
-            found.ended[list] = found.ended[list].min(to);
+            let list = cue.list;
+            found.opening[list] |= range.start == start;
+            found.first[list] = found.first[list].min(range.start);
+            found.ended[list] = found.ended[list].min(range.end);
         }
         found
     }
 
-    /// Returns the words found and those that cancel others, each with its list, start and end.
-    fn hits(&self) -> (Vec<(usize, usize, usize)>, Vec<(usize, usize, usize)>) {
-        let (mut hits, mut cancelled) = (Vec::new(), Vec::new());
-        let Some(cues) = CUES.as_ref() else { return (hits, cancelled) };
-        let text = &*self.lower;
-        for hit in cues.finder.find_overlapping_iter(text) {
-            let (from, to) = (hit.start(), hit.end());
-            if !is_whole(text, from, to) {
-                continue;
-            }
-            for cue in cues.of.get(hit.pattern().as_usize()).into_iter().flatten() {
-                if cue.cancels {
-                    cancelled.push((cue.list, from, to));
-                } else if !cue.begins_clause || begins_clause(text, from) {
-                    hits.push((cue.list, from, to));
-                }
+    /// Returns the entries found, and where.
+    fn hits(&self) -> Vec<(&'static Cue, Range<usize>)> {
+        let mut hits = Vec::new();
+        let Some(cues) = CUES.as_ref() else { return hits };
+        for hit in cues.finder.find_overlapping_iter(&self.lower) {
+            let range = hit.start()..hit.end();
+            if is_whole(&self.lower, range.start, range.end) {
+                let of = cues.of.get(hit.pattern().as_usize()).into_iter().flatten();
+                let of = of.filter(|c| !c.begins_clause || begins_clause(&self.lower, range.start));
+                hits.extend(of.map(|cue| (cue, range.clone())));
             }
         }
-        (hits, cancelled)
+        hits
     }
 
     /// Whether the sentence contains a word of the list.

@@ -17,8 +17,7 @@ use crate::args::{CheckEngine, Global};
 use crate::failure::{self, misuse};
 use crate::format::{counted, escaped};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
-use crate::setup;
-use crate::shutdown;
+use crate::{setup, shutdown};
 
 pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let config = setup::config(global)?;

@@ -8,10 +8,9 @@ use ctx_session::FailedEngine;
 use serde::Serialize;
 
 use crate::args::{Engines, Global};
-use crate::engine_health;
 use crate::format::shortened;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
-use crate::setup;
+use crate::{engine_health, setup};
 
 /// Maximum length of a reason.
 const REASON_CHARS: usize = 400;

@@ -1,8 +1,7 @@
 //! The user's folder of engines, with one folder per engine.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use ctx_core::{Error, ErrorKind};
 use ctx_session::Home;

@@ -8,11 +8,10 @@ use ctx_engine_registry::{EngineName, Registry};
 
 use super::place::Engines;
 use crate::args::{Global, RemoveEngine};
-use crate::engine_health;
 use crate::failure::misuse;
 use crate::format::escaped;
 use crate::out::{GREEN, Out};
-use crate::setup;
+use crate::{engine_health, setup};
 
 pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let name = EngineName::new(&args.name).map_err(misuse)?;

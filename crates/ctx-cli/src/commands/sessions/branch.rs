@@ -9,10 +9,8 @@ use serde_json::json;
 
 use crate::args::{BranchArgs, Global};
 use crate::format::{counted, escaped};
-use crate::models;
 use crate::out::Out;
-use crate::session_args;
-use crate::setup;
+use crate::{models, session_args, setup};
 
 pub(super) fn run(global: &Global, args: &BranchArgs, out: &Out) -> anyhow::Result<ExitCode> {
     let session = session_args::one(&args.session)?;

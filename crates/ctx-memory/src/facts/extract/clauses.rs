@@ -19,8 +19,7 @@ static REASONS: WordList = WordList::new("clause.reasons_anywhere");
 /// Returns the clauses of a sentence that do not ask: "we use Redis" of "we use Redis, can you help?".
 /// A clause starts after a comma, semicolon or dash before a word that opens one.
 pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
-    let lower = head_chars(sentence, 16).to_lowercase();
-    if CONDITIONS.iter().any(|words| lower.starts_with(words)) {
+    if begins(&CONDITIONS, sentence) {
         return Vec::new();
     }
     let mut clauses = clauses(sentence);
@@ -33,11 +32,12 @@ pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
     clauses.truncate(first.min(clauses.len().saturating_sub(usize::from(is_question))));
     // What ends with a colon introduces a list or code.
     clauses.retain(|clause| !clause.ends_with([':', '：']));
-    let tries = |clause: &&str| {
-        let lower = head_chars(clause, 32).to_lowercase();
-        EFFORTS.iter().any(|words| lower.starts_with(words))
-    };
-    clauses.into_iter().map(bare).filter(|clause| !tries(clause)).collect()
+    clauses.into_iter().map(bare).filter(|clause| !begins(&EFFORTS, clause)).collect()
+}
+
+fn begins(list: &WordList, text: &str) -> bool {
+    let lower = head_chars(text, 32).to_lowercase();
+    list.iter().any(|words| lower.starts_with(words))
 }
 
 /// Returns a clause without the words and marks that introduce or end it: "ok, so", "and".

@@ -1,7 +1,7 @@
 //! Which clauses of the user state something that holds beyond the current step.
 
 use ctx_facts::{has_reason, stated_kind};
-use ctx_text::{WordList, is_cjk, is_name, is_step, marks};
+use ctx_text::{Sentence, WordList, is_cjk, is_name, is_step, marks};
 
 use crate::facts::FactKind;
 use crate::facts::words::word_set;
@@ -41,7 +41,7 @@ static ADDRESSED: WordList = WordList::new("fact.addressed");
 /// requests for the current step.
 pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let marks = marks(clause);
-    if marks.question || marks.tentative || is_step(clause) || !stands_alone(clause) {
+    if marks.question || marks.tentative || !stands_alone(clause) {
         return None;
     }
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
@@ -57,7 +57,8 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     // "I'm Ada".
     let is_named = || clause.split_whitespace().nth(1).is_some_and(is_name);
     let removes = has(&REMOVALS) && (has(&AGAIN) || has_reason(clause));
-    Some(match stated_kind(clause)? {
+    Some(match stated_kind(&Sentence { text: clause, marks })? {
+        _ if is_step(clause) && !removes => return None,
         _ if sets_rule(&lower) => FactKind::Constraint,
         ctx_facts::FactKind::Personal if (is_named() || begins(&PERSONAL)) && !has(&OTHERS) => {
             FactKind::Personal
@@ -93,7 +94,6 @@ fn stands_alone(clause: &str) -> bool {
         && !POINTING_ANYWHERE.iter().any(|start| clause.starts_with(start))
         && ['`', '"'].iter().all(|&quote| clause.matches(quote).count().is_multiple_of(2))
         && !clause.contains("[redacted")
-        && !clause.contains('\u{fffd}')
 }
 
 /// Returns the number of content words that are not numbers.

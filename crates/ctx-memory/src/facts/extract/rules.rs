@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ctx_core::text::head;
 use ctx_core::{Chars, Message, Role};
-use ctx_facts::{CitedMessage, FactLedger, RequiredFact, chosen_option};
+use ctx_facts::{CitedMessage, FactLedger, chosen_option};
 use ctx_redact::Redactor;
 use ctx_text::{marks, without_injected};
 
@@ -40,10 +40,13 @@ pub fn find_facts(said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
             Role::Assistant => offer = head(one.text, MESSAGE_MAX),
             Role::User | Role::Other(_) => {
                 let text = without_injected(head(one.text, MESSAGE_MAX));
+                // A quotation is not what the user says.
+                let own = text.split_inclusive('\n').filter(|line| !line.starts_with('>'));
+                let text: String = own.collect();
                 if let Some(chosen) = chosen_option(offer, &text) {
-                    found.push((at, FactKind::Decision, chosen, text.to_string()));
+                    found.push((at, FactKind::Decision, chosen, text.clone()));
                 }
-                let message = Message::text(Role::User, text.as_ref()).into();
+                let message = Message::text(Role::User, text).into();
                 ledger.read(&CitedMessage { id: at.to_string().into(), message, pinned: false });
                 offer = "";
             }
@@ -53,9 +56,8 @@ pub fn find_facts(said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
     for (at, sentence) in passages(&ledger) {
         for clause in stating_clauses(&sentence) {
             let Some(kind) = lasting(clause) else { continue };
-            let more = sentence.len() > clause.len() + 12;
-            let context = if more { sentence.clone() } else { String::new() };
-            found.push((at, kind, clause.to_owned(), context));
+            let context = if sentence.len() > clause.len() + 12 { &*sentence } else { "" };
+            found.push((at, kind, clause.to_owned(), context.to_owned()));
         }
     }
     found.sort_by_key(|(at, ..)| *at);
@@ -96,6 +98,7 @@ fn passages(ledger: &FactLedger) -> Vec<(usize, String)> {
     let all = facts.required.into_iter().chain(replaced.map(|old| old.fact));
     let mut all: Vec<_> = all.filter(|fact| fact.kind.is_passage() && fact.by_user).collect();
     all.sort_by_key(|fact| fact.order);
-    let place = |fact: RequiredFact| Some((fact.entry.to_string().parse().ok()?, fact.text));
-    all.into_iter().filter_map(place).collect()
+    all.into_iter()
+        .filter_map(|fact| Some((fact.entry.to_string().parse().ok()?, fact.text)))
+        .collect()
 }

@@ -1,7 +1,6 @@
 //! Parses a model's answer leniently: valid items are used, and others are skipped.
 
-use ctx_core::text::Slice;
-use ctx_core::text::head_bytes;
+use ctx_core::text::{Slice, head_bytes};
 use ctx_dialect::json::relaxed;
 use serde_json::{Map, Value};
 

@@ -30,10 +30,9 @@ pub(super) fn read(answer: &str, said: &[Shown<'_>]) -> Read {
     }
     let mut read = Read { proposals: Vec::new(), rejected: Vec::new(), is_prose };
     for (at, item) in items.iter().enumerate() {
-        let proposal = if at < PROPOSALS_MAX {
-            proposal(item, said, &grounds)
-        } else {
-            Err(RejectionReason::TooMany)
+        let proposal = match at {
+            0..PROPOSALS_MAX => proposal(item, said, &grounds),
+            _ => Err(RejectionReason::TooMany),
         };
         match proposal {
             Ok(proposal) => read.proposals.push(proposal),

@@ -218,20 +218,20 @@ fn a_known_sentence_supersedes_the_fact_that_a_model_names() {
     let mut store = open(&dir);
     store
         .learn([
-            candidate(FactKind::Implementation, "Webhook endpoint is /api/hook", 1),
-            candidate(FactKind::Decision, "The webhook moved to Stripe", 2),
+            candidate(FactKind::Implementation, "The webhook of Stripe runs in Dublin", 1),
+            candidate(FactKind::Decision, "Paul owns the Stripe webhook", 2),
         ])
         .unwrap();
     let old = store.facts().next().unwrap().id;
     let proposal = Proposal {
         operation: ProposedOperation::Supersede,
         id: Some(old.to_string()),
-        candidate: Some(candidate(FactKind::Decision, "The webhook moved to Stripe", 3)),
+        candidate: Some(candidate(FactKind::Decision, "Paul owns the Stripe webhook", 3)),
     };
     let (learned, refused) = store.accept(vec![proposal]).unwrap();
     assert_eq!((learned.known, learned.superseded, refused.len()), (1, vec![old], 0));
     drop(store);
-    assert_eq!(current(&open(&dir)), ["The webhook moved to Stripe"]);
+    assert_eq!(current(&open(&dir)), ["Paul owns the Stripe webhook"]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Abandoned and failing calls.
 
-use super::WINDOW;
-use super::script;
+use super::{WINDOW, script};
 use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::sitting::TestSession;

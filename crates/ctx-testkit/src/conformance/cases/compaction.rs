@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use ctx_core::{Compacted, CompactionTrigger, Entry, LeaseState, Tokens};
 
-use super::WINDOW;
 use super::calls::goes_on;
-use super::script;
+use super::{WINDOW, script};
 use crate::conformance::bench::Bench;
 use crate::conformance::laws::Groups;
 use crate::conformance::sitting::TestSession;

@@ -2,9 +2,8 @@
 
 use ctx_core::Tokens;
 
-use super::WINDOW;
 use super::compaction::{Tried, try_compact};
-use super::script;
+use super::{WINDOW, script};
 use crate::conformance::bench::Bench;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{EngineState, Entry, EntryId, NodeState};
 
-use super::WINDOW;
-use super::script;
+use super::{WINDOW, script};
 use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};

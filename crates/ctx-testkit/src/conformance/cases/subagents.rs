@@ -2,8 +2,7 @@
 
 use ctx_core::{SubagentEnd, SubagentSpawn};
 
-use super::WINDOW;
-use super::script;
+use super::{WINDOW, script};
 use crate::conformance::bench::{Bench, Running};
 use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};

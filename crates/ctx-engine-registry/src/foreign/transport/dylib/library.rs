@@ -5,9 +5,8 @@
 use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
 use std::path::Path;
-use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{ptr, thread};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::abi::{
