@@ -98,16 +98,21 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 }
 
 /// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
+/// The user's words stay; a line of the agent that says little more than they do goes.
 fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
     let read: Vec<(String, HashSet<String>)> =
         notes.iter().map(|note| (normal(&note.text), words(&note.text))).collect();
     let covers = |other: usize, at: usize| {
         let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
         let stays = |a: usize, b: usize| a > b || a == b && other < at;
+        let by_user = |n: usize| notes[n].is_user;
         let is_part = text.len() >= LEAST_COMPARED && longer.contains(text);
+        let is_quoted = by_user(at) && !by_user(other);
+        let is_echo = by_user(other) && !by_user(at) && text.contains(longer);
         let are_reports = [other, at].iter().all(|&n| notes[n].field == Field::Done);
         let shared = || own.intersection(theirs).count();
-        is_part && stays(longer.len(), text.len())
+        is_part && !is_quoted && stays(longer.len(), text.len())
+            || is_echo && longer.len() >= LEAST_COMPARED && longer.len() * 2 >= text.len()
             || are_reports
                 && !is_commit(&notes[at])
                 && own.len() >= 4
@@ -380,5 +385,23 @@ mod tests {
         let notes = vec![task(Field::Done, 3), task(Field::NextSteps, 9), task(Field::Goal, 1)];
         let left: Vec<Field> = distinct(notes).into_iter().map(|note| note.field).collect();
         assert_eq!(left, [Field::NextSteps]);
+    }
+
+    #[test]
+    fn the_words_of_the_user_stay_and_their_echo_goes() {
+        let note = |text: &str, is_user| {
+            let note = Note::new(Field::CriticalContext, text.to_owned(), &"1".into(), 0.6, 1);
+            Note { is_user, ..note }
+        };
+        let echo = "Noted: my cat is called Ada";
+        let notes = vec![note(echo, false), note("my cat is called Ada", true)];
+        let left = without_repetitions(notes);
+        assert_eq!(
+            left.iter().map(|note| &*note.text).collect::<Vec<_>>(),
+            ["my cat is called Ada"]
+        );
+        let about = "As my cat is called Ada, the fixture of the test is called Babbage instead.";
+        let notes = vec![note(about, false), note("my cat is called Ada", true)];
+        assert_eq!(without_repetitions(notes).len(), 2);
     }
 }
