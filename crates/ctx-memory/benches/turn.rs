@@ -57,7 +57,7 @@ fn main() {
     let maker = SegmentMaker::new("main", "now", Counter::default());
     let session = SessionMemory::new(memory, "now", maker).with_cross_session(true);
     let config = Config { enabled: true, auto_recall_min_score: 0.3, ..Config::default() };
-    let trim = Trim::new(config.recall.clone());
+    let trim = Trim::new(config.clone());
     let layer = Recall::new(config, Arc::new(session));
 
     let questions = questions();

@@ -99,8 +99,8 @@ pub struct RecallSettings {
     /// Where the block is inserted. Default: `before-newest`; `after-summary` in profile
     /// `memory-context`.
     pub placement: Placement,
-    /// A request over the limit is trimmed down to this share of it, so that the next ones can grow
-    /// before the cached prefix breaks again. Default: 0.7; 1 in profile `memory-context`.
+    /// A request over the limit is trimmed down to this share of the limit without a block, so that
+    /// the next ones can grow before the cached prefix breaks again. Default: 0.7; 1 in profile `memory-context`.
     #[schemars(range(min = 0.1, max = 1))]
     pub trim_to: f64,
     /// The number of last messages that are never trimmed. Default: 6 (OpenClaw).

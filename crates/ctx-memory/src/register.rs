@@ -39,7 +39,7 @@ fn build_recall(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
 
 fn build_trim(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let parts = enabled(context)?;
-    Ok(parts.map(|(config, _)| Box::new(Trim::new(config.recall)) as Box<dyn Layer>))
+    Ok(parts.map(|(config, _)| Box::new(Trim::new(config)) as Box<dyn Layer>))
 }
 
 fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {

@@ -4,7 +4,7 @@ use ctx_core::text::head_chars;
 use ctx_core::{ContextView, Layer, Node, NodeState, Prepared, Result, Role, TurnContext};
 
 use super::recall::query;
-use crate::RecallSettings;
+use crate::Config;
 use crate::archive::text_of;
 use crate::trim::{TrimRow, plan_trim};
 use ctx_search::lexical::{Bm25, Delta, score};
@@ -23,7 +23,7 @@ const REASON: &str = "has little to do with what is being asked; it can be recal
 /// # Notes
 ///
 /// It runs after compaction, because a summary keeps more of what an agent needs next than a trim,
-/// and before recall, which fills the space that is left. Trimmed messages stay trimmed. A query that
+/// and before recall, and frees the space of a block too. Trimmed messages stay trimmed. A query that
 /// is too short to recall for trims nothing.
 ///
 /// # Default
@@ -31,7 +31,7 @@ const REASON: &str = "has little to do with what is being asked; it can be recal
 /// Off, with `agents.defaults.memoryContext.enabled`.
 #[derive(Debug)]
 pub struct Trim {
-    settings: RecallSettings,
+    config: Config,
 }
 
 impl Trim {
@@ -40,8 +40,8 @@ impl Trim {
 
     /// Returns a layer that trims as configured.
     #[must_use]
-    pub fn new(settings: RecallSettings) -> Self {
-        Self { settings }
+    pub fn new(config: Config) -> Self {
+        Self { config }
     }
 }
 
@@ -56,8 +56,9 @@ impl Layer for Trim {
             return Ok(());
         }
         let Some(query) = query(view)? else { return Ok(()) };
-        let over = view.used() - limit.scale(self.settings.trim_to);
-        let rows = rows(view, &query, self.settings.keep_recent as usize)?;
+        let block = self.config.hard_cap(view.ledger().window());
+        let over = view.used() - (limit - block).scale(self.config.recall.trim_to);
+        let rows = rows(view, &query, self.config.recall.keep_recent as usize)?;
         for at in plan_trim(&rows, over) {
             view.drop(at, Self::ID, REASON);
         }

@@ -81,7 +81,7 @@ fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary(
 
 #[test]
 fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
-    let layer = Trim::new(config().recall);
+    let layer = Trim::new(config());
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     turn(&[&layer], &mut view);
@@ -97,7 +97,7 @@ fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
 
 #[test]
 fn the_last_messages_stay_with_any_content() {
-    let layer = Trim::new(config().recall);
+    let layer = Trim::new(config());
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     let last = texts(&view)[96..].to_vec();
@@ -121,7 +121,7 @@ fn too_short_a_query_trims_nothing_and_recalls_nothing() {
 fn a_failing_memory_costs_only_the_block_and_is_reported_once() {
     let memory = std::sync::Arc::new(ScriptedMemory { fails: true, ..ScriptedMemory::default() });
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory));
-    let trim = Trim::new(config().recall);
+    let trim = Trim::new(config());
     let mut view = long_session(16_000);
     for question in ["which port is it?", "which port was it?"] {
         say(&mut view, Role::User, question);
@@ -139,7 +139,7 @@ fn a_failing_memory_costs_only_the_block_and_is_reported_once() {
 fn only_messages_that_leave_the_window_are_archived_each_once() {
     let memory = ScriptedMemory::with(&["recalled"], &[]);
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory.clone()));
-    let trim = Trim::new(config().recall);
+    let trim = Trim::new(config());
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     turn(&[&recall, &trim, &archive], &mut view);
