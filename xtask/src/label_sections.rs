@@ -68,11 +68,10 @@ fn repetitions<'a>(lines: &[(&str, &'a str)]) -> Vec<&'a str> {
     };
     let all: Vec<String> = lines.iter().map(|(_, line)| words(line)).collect();
     let repeats = |at: usize| {
-        let others = all.iter().enumerate().filter(|(other, _)| *other != at);
-        all[at].chars().count() >= LEAST_COMPARED
-            && others.into_iter().any(|(other, text)| {
-                text.contains(&all[at]) && (text.len() > all[at].len() || other < at)
-            })
+        let (own, mut others) = (&all[at], all.iter().enumerate());
+        let is_more = |other: usize, text: &str| text.len() > own.len() || other < at;
+        own.chars().count() >= LEAST_COMPARED
+            && others.any(|(other, text)| text.contains(own) && is_more(other, text))
     };
     (0..lines.len()).filter(|at| repeats(*at)).map(|at| lines[at].1).collect()
 }

@@ -1,23 +1,14 @@
 //! The user's answers to questions of the agent.
 
-use std::sync::LazyLock;
-
 use ctx_core::EntryId;
-use regex::Regex;
 
 use super::ExtractInput;
 use super::note::Note;
-use super::prose::{Mark, Passage, passages};
+use super::prose::{Mark, Passage, name_of, passages};
 use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
 use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
-
-/// The name of an option in a line, a table or a heading: `**Option 2: x**`, `| B | x |`, `(C) x`.
-static OPTION: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?([A-F]|\d{1,2})\s*[.):：|*]";
-    Regex::new(pattern).expect("a test uses the pattern")
-});
 
 /// Words of questions that propose something: "should i", "would you like".
 static PROPOSALS: WordList = WordList::new("assent.proposals");
@@ -95,10 +86,6 @@ fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> V
         named.or_else(nth).map(|(_, option)| *option)
     };
     picks.iter().filter_map(find).collect()
-}
-
-pub(super) fn name_of(option: &str) -> Option<String> {
-    Some(OPTION.captures(option)?[1].to_owned())
 }
 
 /// Returns options named at a reply's start: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.

@@ -8,9 +8,9 @@ use ctx_facts::names_base_folder;
 use super::ExtractInput;
 use super::agreement::{ANSWER, is_superseded};
 use super::ended::{Ended, covers};
-use super::fill::is_work;
 use super::note::{
-    EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, REVERTED, TOKENS, drop_all, normal, words,
+    EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, REVERTED, TOKENS, drop_all, is_work, normal,
+    words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;

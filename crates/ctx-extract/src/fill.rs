@@ -6,7 +6,7 @@ use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
 use super::agreement::ANSWER;
-use super::note::{FIRST, LATEST, NAMES, Note, drop_all, normal, without_marks, words};
+use super::note::{FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, without_marks, words};
 use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
@@ -106,12 +106,12 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
         let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
         let stays = |a: usize, b: usize| a > b || a == b && other < at;
         let by_user = |n: usize| notes[n].is_user;
-        let is_part = text.len() >= LEAST_COMPARED && longer.contains(text);
         let is_quoted = by_user(at) && !by_user(other);
+        let is_part = text.len() >= LEAST_COMPARED && longer.contains(text) && !is_quoted;
         let is_echo = by_user(other) && !by_user(at) && text.contains(longer);
         let are_reports = [other, at].iter().all(|&n| notes[n].field == Field::Done);
         let shared = || own.intersection(theirs).count();
-        is_part && !is_quoted && stays(longer.len(), text.len())
+        is_part && stays(longer.len(), text.len())
             || is_echo && longer.len() >= LEAST_COMPARED && longer.len() * 2 >= text.len()
             || are_reports
                 && !is_commit(&notes[at])
@@ -177,11 +177,6 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
         }
     }
     out
-}
-
-/// Whether a field holds tasks, in one state.
-pub(super) fn is_work(field: Field) -> bool {
-    matches!(field, Field::Done | Field::InProgress | Field::Blocked | Field::NextSteps)
 }
 
 /// Removes control characters, and all that could pass for a citation or for the summary's own

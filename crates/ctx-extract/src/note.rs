@@ -80,6 +80,11 @@ pub(super) fn drop_all(notes: &mut Vec<Note>, gone: &HashSet<usize>) {
     notes.retain(|_| places.next().is_none_or(|n| !gone.contains(&n)));
 }
 
+/// Whether a field holds tasks, in one state.
+pub(super) fn is_work(field: Field) -> bool {
+    matches!(field, Field::Done | Field::InProgress | Field::Blocked | Field::NextSteps)
+}
+
 /// A citation, or a tag that frames a summary or its sources.
 static MARK: LazyLock<Regex> = LazyLock::new(|| {
     let tags = "summary|conversation|read-files|modified-files|open-tasks|rules-file[^<>]*";

@@ -1,10 +1,18 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
-use ctx_text::{BlockKind, Bullet, WordList, bullet, read, sentences};
+use std::sync::LazyLock;
 
-use super::agreement::name_of;
+use ctx_text::{BlockKind, Bullet, WordList, bullet, read, sentences};
+use regex::Regex;
+
 use crate::Field;
 use crate::structured::{Place, heading_place};
+
+/// The name of an option in a line, a table or a heading: `**Option 2: x**`, `| B | x |`, `(C) x`.
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?([A-F]|\d{1,2})\s*[.):：|*]";
+    Regex::new(pattern).expect("a test uses the pattern")
+});
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +54,11 @@ impl Passage<'_> {
 /// Whether a text has content of its speaker, unlike an error of the agent.
 pub(super) fn says_something(text: &str) -> bool {
     !text.is_empty() && !["No response requested", "API Error"].iter().any(|e| text.starts_with(e))
+}
+
+/// Returns the name of an option.
+pub(super) fn name_of(option: &str) -> Option<String> {
+    Some(OPTION.captures(option)?[1].to_owned())
 }
 
 /// Returns the passages of a text in order.

@@ -2,8 +2,7 @@
 
 use ctx_core::EntryId;
 
-use super::fill::is_work;
-use super::note::{Note, QUESTION};
+use super::note::{Note, QUESTION, is_work};
 use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;

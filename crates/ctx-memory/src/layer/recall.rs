@@ -159,7 +159,7 @@ impl Recall {
             return Ok(());
         }
         if leave {
-            take_out(view, shown.blocks.drain(..), "recalled for an earlier message");
+            take_out(view, shown.blocks.drain(..));
         }
         let entries = block.passages.iter().filter_map(|&at| found.passages[at].entry.clone());
         let entries = entries.collect();
@@ -192,16 +192,12 @@ fn failed(error: &ctx_core::Error) -> Recollection {
     Recollection { warnings, ..Recollection::default() }
 }
 
-fn take_out(
-    view: &mut ContextView,
-    blocks: impl Iterator<Item = RecalledBlock>,
-    why: &'static str,
-) {
+fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = RecalledBlock>) {
     let ids: Vec<EntryId> = blocks.map(|block| block.id).collect();
     for id in ids {
         let of = |node: &ctx_core::Node| node.is_live() && *node.entry().id() == id;
         if let Some(at) = view.nodes().iter().position(of) {
-            view.drop(at, Recall::ID, why);
+            view.drop(at, Recall::ID, "recalled for an earlier message");
         }
     }
 }
