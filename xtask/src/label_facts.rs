@@ -1,7 +1,7 @@
 //! `cargo xtask label-facts`: how many of the facts that memory learns by rules are junk.
 //!
 //! The facts of recorded sessions, and those of the labelled conversations of `ctx eval recall`. The
-//! labels in `xtask/labels` were made by hand: a fact is right if somebody may want it months later.
+//! labels in `xtask/labels` are manual: a fact is right if it may be of use months later.
 
 #![expect(clippy::print_stdout, reason = "the output of the task")]
 

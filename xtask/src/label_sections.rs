@@ -1,7 +1,7 @@
 //! `cargo xtask label-sections`: how many lines of ten summaries stand in the section that they
 //! belong to, and how many say the same as another line.
 //!
-//! The labels in `xtask/labels/sections.jsonl` were made by hand.
+//! The labels in `xtask/labels/sections.jsonl` are manual.
 
 #![expect(clippy::print_stdout, reason = "the output of the task")]
 

@@ -1,4 +1,4 @@
-//! Labels made by hand. They name a line by its hash, because the sessions may not be copied.
+//! Manual labels. They name a line by its hash, because the sessions may not be copied.
 
 #![expect(clippy::print_stdout, reason = "the output of the tasks")]
 

@@ -76,7 +76,7 @@ impl CompactionRun {
             *entry = short_ids.short(entry);
         }
         if let Some(previous) = &mut history.previous {
-            // They are written anew: what a rules file says is no statement of the summary.
+            // They are written again: the summary does not state what a rules file says.
             previous.text = without_blocks(&previous.text);
         }
         let previous = history.previous.as_ref();

@@ -17,7 +17,7 @@ pub(super) const SUPERSEDED_MAX: usize = 10;
 /// The operation that a model proposes for a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProposedOperation {
-    /// Add a new fact, if it is new. Also stands for an unknown operation.
+    /// Add a new fact, if it is new. Also the value of an unknown operation.
     #[default]
     Add,
     /// Update a known fact with more detail.

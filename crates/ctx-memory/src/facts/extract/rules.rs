@@ -26,7 +26,7 @@ pub(crate) fn is_secret(text: &str) -> bool {
 
 /// Finds facts in what the user says, by rules: the passages that compaction keeps too, as far as
 /// they hold beyond the current step. Precision comes before recall. What the agent says, tool
-/// results and recalled text are no source, except for an offered option that the user chooses.
+/// results and recalled text are not used, except for an offered option that the user chooses.
 ///
 /// The messages are those of one session. Returns the facts in their order, without duplicates and
 /// without secrets.
