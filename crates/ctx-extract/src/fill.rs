@@ -120,8 +120,7 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
                 && shared() * 4 >= own.len() * 3
     };
     let repeats = |at: &usize| {
-        notes[*at].field != Field::Goal
-            && (0..notes.len()).any(|other| other != *at && covers(other, *at))
+        notes[*at].field != Field::Goal && (0..notes.len()).any(|other| covers(other, *at))
     };
     let gone: HashSet<usize> = (0..notes.len()).filter(repeats).collect();
     drop_all(&mut notes, &gone);

@@ -127,9 +127,8 @@ fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usi
     let mut work = done.iter().copied().filter(|&n| !is_commit(&notes[n])).peekable();
     let Some(newest) = work.peek().map(|&n| &notes[n]) else { return Vec::new() };
     let turn = |order: i64| {
-        turns
-            .iter()
-            .position(|turn| usize::try_from(order).is_ok_and(|at| turn.range.contains(&at)))
+        let at = usize::try_from(order).ok()?;
+        turns.iter().position(|turn| turn.range.contains(&at))
     };
     // Of an earlier round, only the entries are known.
     let alike = |note: &Note| match turn(newest.order) {
@@ -139,10 +138,16 @@ fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usi
     work.filter(|&n| alike(&notes[n])).collect()
 }
 
+/// Whether a word is the hash of a commit.
+fn is_hash(word: &str) -> bool {
+    word.len() >= 7 && word.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 /// Whether a word names a file, a name in code or a commit.
 fn is_handle(word: &str) -> bool {
-    let is_hash = word.len() >= 7 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    is_hash || word.contains(['.', '/', '_', '(']) || word.chars().skip(1).any(char::is_uppercase)
+    is_hash(word)
+        || word.contains(['.', '/', '_', '('])
+        || word.chars().skip(1).any(char::is_uppercase)
 }
 
 pub(super) fn is_commit(note: &Note) -> bool {
@@ -152,7 +157,7 @@ pub(super) fn is_commit(note: &Note) -> bool {
 /// Returns what the parts of a command line take back: "git restore a.rs", "git revert 4f2a9c1".
 fn undone(line: &str) -> Vec<Reversal> {
     let parts = line.split("&&").flat_map(|part| part.split([';', '|', '\n']));
-    let named = parts.filter_map(|part| {
+    let command = |part: &str| {
         let (_, words) = part.split_once("git ")?;
         let words = ["revert ", "restore ", "reset --hard HEAD~1"]
             .iter()
@@ -163,14 +168,13 @@ fn undone(line: &str) -> Vec<Reversal> {
         let words = words.split_whitespace().filter(|word| !word.starts_with('-')).take(60);
         let names = words.map(|word| word.trim_matches(['"', '\'']).rsplit('/').next());
         Some(Reversal::Command(names.flatten().map(short_hash).collect()))
-    });
-    named.collect()
+    };
+    parts.filter_map(command).collect()
 }
 
 /// Returns a hash as a commit prints it; any other name as it is.
 fn short_hash(name: &str) -> String {
-    let is_hash = name.len() > 7 && name.bytes().all(|b| b.is_ascii_hexdigit());
-    name.get(..7).filter(|_| is_hash).unwrap_or(name).to_owned()
+    name.get(..7).filter(|_| is_hash(name)).unwrap_or(name).to_owned()
 }
 
 /// Whether a text names a file, and not one whose name only has the same ending.

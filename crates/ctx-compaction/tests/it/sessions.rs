@@ -71,14 +71,7 @@ fn repeated(summary: &str) -> Vec<String> {
 #[test]
 fn nothing_is_said_twice() {
     let mut found = Vec::new();
-    for file in [
-        "pi/before-compaction.jsonl",
-        "claude-code/01_2026-01-05_a0bd162f.jsonl",
-        "claude-code/03_2026-01-08_0442a060.jsonl",
-        "claude-code/07_2026-01-20_130d7b7e.jsonl",
-        "claude-code/09_2026-01-21_de1ed521.jsonl",
-        "claude-code/15_2026-02-01_1e0816ef.jsonl",
-    ] {
+    for file in crate::RECORDED {
         let Some(path) = recorded(file) else { return };
         let mut entries = Transcript::open(&path).unwrap().all_messages();
         entries.retain(|entry| entry.message().unwrap().role != Role::CompactionSummary);

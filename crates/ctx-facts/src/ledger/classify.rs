@@ -99,7 +99,8 @@ pub fn has_reason(sentence: &str) -> bool {
     REASONS.iter().any(|words| lower.contains(words))
 }
 
-/// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description of the code.
+/// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description
+/// of the code.
 #[must_use]
 pub fn chooses(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();

@@ -1,8 +1,7 @@
 //! Classifies a sentence: constraint, decision, question, completed or planned work, error.
 //!
-//! The rules are the word lists `cues.*`. The speaker is
-//! not known here: "we chose X" is a decision from any speaker, but "never do X" is a constraint
-//! only from a user.
+//! The rules are the word lists `cues.*`. The speaker is not known here: "we chose X" is a decision
+//! from any speaker, but "never do X" is a constraint only from a user.
 
 use super::cues::{Found, List};
 

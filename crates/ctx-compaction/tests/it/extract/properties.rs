@@ -186,14 +186,7 @@ fn hostile_sessions_take_linear_time() {
 
 #[test]
 fn recorded_sessions_are_told_grounded_and_inside_the_budget() {
-    for file in [
-        "pi/before-compaction.jsonl",
-        "claude-code/01_2026-01-05_a0bd162f.jsonl",
-        "claude-code/03_2026-01-08_0442a060.jsonl",
-        "claude-code/07_2026-01-20_130d7b7e.jsonl",
-        "claude-code/09_2026-01-21_de1ed521.jsonl",
-        "claude-code/15_2026-02-01_1e0816ef.jsonl",
-    ] {
+    for file in crate::RECORDED {
         let Some(path) = recorded(file) else { return };
         let transcript = Transcript::open(&path).unwrap();
         let all: Vec<CitedMessage> = transcript
