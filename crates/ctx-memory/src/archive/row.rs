@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use ctx_search::SegmentId;
+use ctx_search::search::subject_of;
 
 /// Where a segment is in the file, and the metadata that is needed without its text.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct RowEntry {
     pub(super) role: u16,
     /// The number of its speaker, or [`NAMELESS`].
     pub(super) name: u16,
+    /// For a result: the key of what its call was about.
+    subject: Option<u32>,
     /// False once it was evicted; its line is still in the file.
     pub(super) live: bool,
 }
@@ -42,6 +45,8 @@ pub(crate) struct ArchiveRow<'a> {
     pub role: &'a Role,
     /// The speaker's name, if any.
     pub name: Option<&'a str>,
+    /// For a result: the key of what its call was about.
+    pub subject: Option<u32>,
 }
 
 /// Names that many rows share.
@@ -68,6 +73,8 @@ pub(super) struct RowHeader<'a> {
     role: Role,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: CallOf<'a>,
     // Required fields of a segment: a line without them could not be read later.
     #[expect(dead_code, reason = "it must be there")]
     tokens: u32,
@@ -75,6 +82,13 @@ pub(super) struct RowHeader<'a> {
     agent_id: IgnoredAny,
     #[expect(dead_code, reason = "it must be there")]
     content: IgnoredAny,
+}
+
+/// What a result's call named.
+#[derive(Default, Deserialize)]
+struct CallOf<'a> {
+    #[serde(borrow, default)]
+    call: Option<Cow<'a, str>>,
 }
 
 impl Names {
@@ -95,6 +109,7 @@ impl Names {
             session: self.session(&head.session_id)?,
             role: self.role(&head.role)?,
             name: head.name.as_deref().map_or(NAMELESS, |name| self.speaker(name)),
+            subject: head.metadata.call.as_deref().map(subject_of),
             live: true,
         })
     }
@@ -106,6 +121,7 @@ impl Names {
             timestamp: row.timestamp,
             role: self.roles.get(usize::from(row.role))?,
             name: self.speakers.get(usize::from(row.name)).map(|name| &**name),
+            subject: row.subject,
         })
     }
 

@@ -158,7 +158,8 @@ impl Source {
     pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Speaker<'_>)) {
         match self {
             Self::Disk(segments) => segments.rows().for_each(|row| {
-                each(row.id, row.session, row.timestamp, Speaker::new(row.role, row.name));
+                let speaker = Speaker::new(row.role, row.name, row.subject);
+                each(row.id, row.session, row.timestamp, speaker);
             }),
             Self::InMemory(held) => held.segments.iter().flatten().for_each(|segment| {
                 let speaker = Speaker::of(segment);

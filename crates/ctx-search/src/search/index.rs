@@ -133,7 +133,7 @@ impl SearchIndex {
         let speaker = self.speakers.weights(&terms, settings, &rows);
         total.iter_mut().zip(&speaker).for_each(|(score, weight)| *score *= weight);
         if self.speakers.is_work() {
-            work::part_pairs(&rows, &mut total, &self.turns, &self.speakers);
+            work::vary(&rows, &mut total, &self.turns, &self.speakers);
         }
         let decay = |row: u32| self.decay(row as usize, query.now);
         if settings.daily_decay < 1.0 {

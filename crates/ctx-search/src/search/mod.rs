@@ -27,7 +27,7 @@ pub use index::{Cosines, SearchIndex};
 pub use live::{Need, best_piece, fit};
 pub use query::terms_of;
 pub use settings::{Fusion, SearchSettings, shortest_decimal};
-pub use speaker::Speaker;
+pub use speaker::{Speaker, subject_of};
 pub use top::top;
 
 /// A search.

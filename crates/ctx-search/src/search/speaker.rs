@@ -1,5 +1,7 @@
 //! Weights by speaker.
 
+use std::hash::BuildHasher as _;
+
 use foldhash::{HashMap, HashSet};
 
 use ctx_core::Role;
@@ -24,25 +26,35 @@ pub struct Speaker<'a> {
     pub by_tool: bool,
     /// The speaker's name, if any.
     pub name: Option<&'a str>,
+    /// For a result: the key of what its call was about ([`subject_of`]).
+    pub subject: Option<u32>,
 }
 
 impl<'a> Speaker<'a> {
     /// The speaker of a segment.
     pub fn of(segment: &'a Segment) -> Self {
-        Self::new(&segment.role, segment.name.as_deref())
+        let subject = segment.metadata.call.as_deref().map(subject_of);
+        Self::new(&segment.role, segment.name.as_deref(), subject)
     }
 
-    /// The speaker of a message with this role and name.
-    pub fn new(role: &Role, name: Option<&'a str>) -> Self {
-        Self { by_user: *role == Role::User, by_tool: *role == Role::ToolResult, name }
+    /// The speaker of a message with this role, name and subject.
+    pub fn new(role: &Role, name: Option<&'a str>, subject: Option<u32>) -> Self {
+        Self { by_user: *role == Role::User, by_tool: *role == Role::ToolResult, name, subject }
     }
+}
+
+/// Returns the key of what a call was about: the path at the beginning of `call`, or else all of it.
+pub fn subject_of(call: &str) -> u32 {
+    let first = call.split(' ').next().unwrap_or_default();
+    let subject = if first.contains('/') { first } else { call };
+    foldhash::fast::FixedState::default().hash_one(subject) as u32
 }
 
 /// The speakers, by row.
 #[derive(Debug, Default)]
 pub(super) struct Speakers {
-    /// The number of each row's speaker, whether it is the user, and whether it is a tool.
-    rows: Vec<(u32, bool, bool)>,
+    /// The number of each row's speaker, whether it is the user, and the key of a result's subject.
+    rows: Vec<(u32, bool, Option<u32>)>,
     /// The number of rows by tools.
     results: usize,
     numbers: HashMap<Box<str>, u32>,
@@ -54,7 +66,9 @@ pub(super) struct Speakers {
 impl Speakers {
     pub(crate) fn add(&mut self, speaker: Speaker<'_>) {
         let number = speaker.name.map_or(NAMELESS, |name| self.number(name));
-        self.rows.push((number, speaker.by_user, speaker.by_tool));
+        // The result of a call without short arguments has a subject of its own.
+        let subject = speaker.subject.unwrap_or(self.rows.len() as u32);
+        self.rows.push((number, speaker.by_user, speaker.by_tool.then_some(subject)));
         self.results += usize::from(speaker.by_tool);
     }
 
@@ -78,9 +92,9 @@ impl Speakers {
         self.rows.get(row as usize).is_some_and(|(_, is_user, _)| *is_user)
     }
 
-    /// Whether a row is a tool result.
-    pub(super) fn is_tool(&self, row: u32) -> bool {
-        self.rows.get(row as usize).is_some_and(|(_, _, is_tool)| *is_tool)
+    /// Returns the key of a result's subject.
+    pub(super) fn subject(&self, row: u32) -> Option<u32> {
+        self.rows.get(row as usize)?.2
     }
 
     /// Whether the archive is of an agent's work.
@@ -127,7 +141,7 @@ mod tests {
             (Role::Assistant, None),
         ];
         for (role, name) in spoken {
-            speakers.add(Speaker::new(&role, name));
+            speakers.add(Speaker::new(&role, name, None));
         }
         let settings =
             SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };
@@ -145,7 +159,7 @@ mod tests {
         let settings = SearchSettings::default();
         let roles = [Role::User, Role::Assistant, Role::ToolResult];
         for (role, expected) in roles.iter().zip([[1.0, 0.6], [1.0, 0.6], [1.0, 1.0]]) {
-            speakers.add(Speaker::new(role, None));
+            speakers.add(Speaker::new(role, None, None));
             let rows = [0, 1];
             let weights = speakers.weights(&terms_of("pet"), &settings, &rows);
             assert_eq!(weights, expected, "{role:?}");

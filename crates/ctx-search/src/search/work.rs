@@ -8,8 +8,13 @@ use crate::lexical::Scores;
 /// after it: what was read and run for a request is found by its words.
 const REQUEST: f32 = 0.3;
 
-/// The factor for the lower one of a call and its result: either leads to the other.
-const PAIR: f32 = 0.7;
+/// The factor for a message that is neither a call nor a result, and for each better match with the
+/// same subject: what is read or run again is mostly looked for by its path or command, and one
+/// match of it leads to the others.
+const LOWER: f32 = 0.7;
+
+/// The most better matches that count.
+const MOST: usize = 8;
 
 /// Adds a share of the score of the user's request to each match that is not by the user.
 pub(super) fn share_request(bm25: &Scores, lexical: &mut Scores, turns: &Turns) {
@@ -20,16 +25,22 @@ pub(super) fn share_request(bm25: &Scores, lexical: &mut Scores, turns: &Turns) 
     });
 }
 
-/// Lowers the score of a result or of the message before it, whichever has less. `rows` are sorted.
-pub(super) fn part_pairs(rows: &[u32], scores: &mut [f32], turns: &Turns, speakers: &Speakers) {
-    for at in 0..rows.len() {
-        if !speakers.is_tool(rows[at]) {
-            continue;
+/// Lowers what is neither a call nor a result, and each match by the number of better ones with the
+/// same subject.
+pub(super) fn vary(rows: &[u32], scores: &mut [f32], turns: &Turns, speakers: &Speakers) {
+    let mut found = Vec::new();
+    for (at, &row) in rows.iter().enumerate() {
+        let result = turns.neighbours_of(row)[1].filter(|_| !speakers.is_user(row));
+        match speakers.subject(row).or_else(|| speakers.subject(result?)) {
+            Some(subject) => found.push((subject, at)),
+            None => scores[at] *= LOWER,
         }
-        let before = turns.neighbours_of(rows[at])[0].and_then(|row| rows.binary_search(&row).ok());
-        let Some(before) = before else { continue };
-        let lower = if scores[before] < scores[at] { before } else { at };
-        scores[lower] *= PAIR;
+    }
+    found.sort_by(|(one, a), (two, b)| one.cmp(two).then(scores[*b].total_cmp(&scores[*a])));
+    for same in found.chunk_by(|(one, _), (two, _)| one == two) {
+        for (better, (_, at)) in same.iter().enumerate() {
+            scores[*at] *= LOWER.powi(better.min(MOST) as i32);
+        }
     }
 }
 
@@ -39,28 +50,34 @@ mod tests {
 
     use super::*;
     use crate::SegmentId;
-    use crate::search::Speaker;
+    use crate::search::{Speaker, subject_of};
 
     #[test]
-    fn matches_gain_from_their_request_and_one_of_a_call_and_its_result_loses() {
+    fn matches_gain_from_their_request_and_repetitions_and_talk_lose() {
         let (mut turns, mut speakers) = (Turns::default(), Speakers::default());
-        let roles = [Role::User, Role::Assistant, Role::ToolResult, Role::Assistant];
-        for (n, role) in roles.iter().enumerate() {
+        let (said, ran) = (Role::Assistant, Role::ToolResult);
+        let rows = [(&Role::User, None), (&said, None), (&ran, Some("a/b.rs")), (&said, None)];
+        let rows = rows.into_iter().chain([(&ran, Some("a/b.rs old new")), (&said, None)]);
+        for (n, (role, call)) in rows.enumerate() {
             let id = SegmentId::of("s", role, &n.to_string());
             turns.add(id, "s", Timestamp(1), *role == Role::User);
-            speakers.add(Speaker::new(role, None));
+            speakers.add(Speaker::new(role, None, call.map(subject_of)));
         }
         let (mut bm25, mut lexical) = (Scores::default(), Scores::default());
-        bm25.reset(4);
-        lexical.reset(4);
-        for (row, score) in [(0, 2.0), (1, 1.0), (2, 3.0)] {
+        bm25.reset(6);
+        lexical.reset(6);
+        for (row, score) in [(0, 2.0), (1, 1.0), (2, 3.0), (4, 4.0), (5, 1.0)] {
             bm25.set(row, score);
             lexical.set(row, score);
         }
         share_request(&bm25, &mut lexical, &turns);
-        let mut scores: Vec<f32> = (0..4).map(|row| lexical.get(row)).collect();
-        assert_eq!(scores, [2.0, 1.0 + REQUEST * 2.0, 3.0 + REQUEST * 2.0, 0.0]);
-        part_pairs(&[0, 1, 2, 3], &mut scores, &turns, &speakers);
-        assert_eq!(scores, [2.0, (1.0 + REQUEST * 2.0) * PAIR, 3.0 + REQUEST * 2.0, 0.0]);
+        let mut scores: Vec<f32> = (0..6).map(|row| lexical.get(row)).collect();
+        let share = REQUEST * 2.0;
+        assert_eq!(scores, [2.0, 1.0 + share, 3.0 + share, 0.0, 4.0 + share, 1.0 + share]);
+        vary(&[0, 1, 2, 3, 4, 5], &mut scores, &turns, &speakers);
+        let third = (1.0 + share) * LOWER.powi(2);
+        let expected = [2.0 * LOWER, third, (3.0 + share) * LOWER, 0.0, 4.0 + share];
+        assert_eq!(scores[..5], expected);
+        assert_eq!(scores[5], (1.0 + share) * LOWER, "no call");
     }
 }
