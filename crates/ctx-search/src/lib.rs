@@ -27,5 +27,5 @@ pub use blocking::spawn_blocking;
 #[cfg(feature = "transformer")]
 pub use embed::TransformerEmbedder;
 pub use embed::{HashEmbedder, LONGEST, VectorModel, cosine, embedded_text, vectors_of};
-pub use search::{Cosines, Fusion, Hit, Query, ScoreParts, SearchIndex, SearchSettings};
+pub use search::{Fusion, Hit, Query, ScoreParts, SearchIndex, SearchSettings};
 pub use segment::{Metadata, Segment, SegmentId};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use ctx_search::SegmentId;
-use ctx_search::search::subject_of;
+use ctx_search::search::{Speaker, subject_of};
 
 /// Where a segment is in the file, and the metadata that is needed without its text.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,8 @@ pub(crate) struct ArchiveRow<'a> {
     pub session: &'a str,
     /// The message's time.
     pub timestamp: Timestamp,
-    /// The message's role.
-    pub role: &'a Role,
-    /// The speaker's name, if any.
-    pub name: Option<&'a str>,
-    /// For a result: the key of what its call was about.
-    pub subject: Option<u32>,
+    /// Its speaker.
+    pub speaker: Speaker<'a>,
 }
 
 /// Names that many rows share.
@@ -115,13 +111,13 @@ impl Names {
     }
 
     pub(super) fn show<'a>(&'a self, row: &RowEntry) -> Option<ArchiveRow<'a>> {
+        let role = self.roles.get(usize::from(row.role))?;
+        let name = self.speakers.get(usize::from(row.name)).map(|name| &**name);
         Some(ArchiveRow {
             id: row.id,
             session: self.sessions.get(row.session as usize)?,
             timestamp: row.timestamp,
-            role: self.roles.get(usize::from(row.role))?,
-            name: self.speakers.get(usize::from(row.name)).map(|name| &**name),
-            subject: row.subject,
+            speaker: Speaker::new(role, name, row.subject),
         })
     }
 

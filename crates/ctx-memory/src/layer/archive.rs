@@ -66,8 +66,4 @@ impl Layer for Archive {
     }
 }
 
-impl std::fmt::Debug for Archive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archive").finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Archive, it);

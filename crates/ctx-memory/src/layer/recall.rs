@@ -224,8 +224,4 @@ pub(super) fn query(view: &ContextView) -> Result<Option<String>> {
     Ok(query_of(texts.iter().map(String::as_str)))
 }
 
-impl std::fmt::Debug for Recall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recall").field("config", &self.config).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Recall, it, config = it.config);

@@ -151,7 +151,7 @@ impl Live {
                 _ => self.fill(vectors, &direction, lexical, cosines),
             }
         };
-        self.index.search_with(query, Some((weight, &fill)))
+        self.index.search(query, Some((weight, &fill)))
     }
 
     /// Computes the cosines of all rows, or of candidates if there is a graph.

@@ -89,18 +89,10 @@ impl Default for MemorySettings {
     }
 }
 
-impl std::fmt::Debug for MemorySettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let vectors = match &self.vectors {
-            Vectors::None => "none",
-            Vectors::Hash => "hash",
-            Vectors::Model(model) => model.embedder.name(),
-        };
-        f.debug_struct("MemorySettings")
-            .field("search", &self.search)
-            .field("limits", &self.limits)
-            .field("vectors", &vectors)
-            .field("read_only", &self.read_only)
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(
+    MemorySettings,
+    it,
+    search = it.search,
+    limits = it.limits,
+    read_only = it.read_only
+);

@@ -157,10 +157,9 @@ impl Source {
     /// Visits each segment's id, session, time and speaker, in order.
     pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Speaker<'_>)) {
         match self {
-            Self::Disk(segments) => segments.rows().for_each(|row| {
-                let speaker = Speaker::new(row.role, row.name, row.subject);
-                each(row.id, row.session, row.timestamp, speaker);
-            }),
+            Self::Disk(segments) => segments
+                .rows()
+                .for_each(|row| each(row.id, row.session, row.timestamp, row.speaker)),
             Self::InMemory(held) => held.segments.iter().flatten().for_each(|segment| {
                 let speaker = Speaker::of(segment);
                 each(segment.id, &segment.session_id, segment.timestamp, speaker);

@@ -51,11 +51,7 @@ struct Bert {
     tokenizer: Tokenizer,
 }
 
-impl std::fmt::Debug for TransformerEmbedder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TransformerEmbedder").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(TransformerEmbedder, it, name = it.name);
 
 impl TransformerEmbedder {
     /// Opens the model in `folder`: `config.json`, `tokenizer.json` and `model.safetensors`.

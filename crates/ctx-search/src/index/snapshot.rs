@@ -142,8 +142,4 @@ impl Postings for Snapshot {
     }
 }
 
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("pieces", &self.owners.len()).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Snapshot, it, pieces = it.owners.len());

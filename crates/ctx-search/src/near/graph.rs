@@ -211,15 +211,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the vector graph cannot be used: {error}"))
 }
 
-impl std::fmt::Debug for Graph {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { size, expansion, .. } = self;
-        f.debug_struct("Graph")
-            .field("size", size)
-            .field("expansion", expansion)
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Graph, it, size = it.size, expansion = it.expansion);
 
 #[cfg(test)]
 mod tests {

@@ -35,15 +35,6 @@ pub struct SearchIndex {
     rooms: BufferPool,
 }
 
-/// The cosine of every row to a query, computed by the owner of the vectors.
-#[derive(Clone, Copy, Debug)]
-pub struct Cosines<'a> {
-    /// One per row, in order; NaN for a row without a vector.
-    pub of_rows: &'a [f32],
-    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for a model's vectors.
-    pub weight: f32,
-}
-
 impl SearchIndex {
     /// Returns an empty index.
     #[must_use]
@@ -80,22 +71,7 @@ impl SearchIndex {
 
     /// Returns the best segments for a query, best first; of equal scores, the earlier turn first.
     /// Segments that do not match at all are never returned.
-    #[must_use]
-    pub fn search(&self, query: &Query<'_>, cosines: Option<Cosines<'_>>) -> Vec<Hit> {
-        match cosines {
-            None => self.search_with(query, None),
-            Some(given) => {
-                let copy = |_: &Scores, cosines: &mut Scores| {
-                    let known = (0..).zip(given.of_rows).filter(|(_, cosine)| !cosine.is_nan());
-                    known.for_each(|(row, cosine)| cosines.set(row, *cosine));
-                };
-                self.search_with(query, Some((given.weight, &copy)))
-            }
-        }
-    }
-
-    /// Like [`search`](Self::search), with a function that computes the cosines.
-    pub fn search_with(&self, query: &Query<'_>, vectors: Option<Vectors<'_>>) -> Vec<Hit> {
+    pub fn search(&self, query: &Query<'_>, vectors: Option<Vectors<'_>>) -> Vec<Hit> {
         let mut room = self.rooms.take();
         let hits = self.search_in(&mut room, query, vectors);
         self.rooms.give(room);
@@ -202,8 +178,8 @@ impl SearchIndex {
     }
 }
 
-/// The weight of the vectors, and the function that computes the cosines; rows without one rank
-/// worst. It gets the lexical scores, so that it can also compute the cosines of lexical
+/// The weight of the vectors, 0 to 1, and the function that computes the cosines; rows without one
+/// rank worst. It gets the lexical scores, so that it can also compute the cosines of lexical
 /// candidates.
 pub(super) type Vectors<'a> = (f32, &'a dyn Fn(&Scores, &mut Scores));
 
@@ -318,10 +294,10 @@ mod tests {
     fn vectors_count_by_their_weight_and_a_row_without_a_vector_ranks_worst() {
         let index = index(alone());
         let of_rows = [0.1, 0.2, 0.9];
-        let search = |weight| {
-            let cosines = Cosines { of_rows: &of_rows, weight };
-            index.search(&query("beagle"), Some(cosines))
+        let fill = |_: &Scores, cosines: &mut Scores| {
+            (0..).zip(of_rows).for_each(|(row, cosine)| cosines.set(row, cosine));
         };
+        let search = |weight| index.search(&query("beagle"), Some((weight, &fill)));
         assert_eq!(rows(&search(1.0))[0], 2);
         let mixed = search(0.5);
         assert_eq!(mixed[0].parts.cosine, 0.2);

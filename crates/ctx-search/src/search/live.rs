@@ -131,11 +131,7 @@ impl SearchIndex {
     }
 }
 
-impl std::fmt::Debug for SearchIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SearchIndex").field("rows", &self.row_count()).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(SearchIndex, it, rows = it.row_count());
 
 /// The terms that a passage should contain.
 #[derive(Clone, Debug, PartialEq)]

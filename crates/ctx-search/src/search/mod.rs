@@ -23,7 +23,7 @@ pub use diversify::diversify;
 pub use fuse::{fuse, min_max};
 pub(crate) use head::head;
 pub use head::lexical_head;
-pub use index::{Cosines, SearchIndex};
+pub use index::SearchIndex;
 pub use live::{Need, best_piece, fit};
 pub use query::terms_of;
 pub use settings::{Fusion, SearchSettings, shortest_decimal};
