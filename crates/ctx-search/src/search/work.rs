@@ -8,9 +8,8 @@ use crate::lexical::Scores;
 /// after it: what was read and run for a request is found by its words.
 const REQUEST: f32 = 0.3;
 
-/// The factor for a message that is neither a call nor a result, and for each better match with the
-/// same subject: what is read or run again is mostly looked for by its path or command, and one
-/// match of it leads to the others.
+/// The factor for a message of the user, as answers are in calls, results and replies, and for each
+/// better match with the same subject, which leads to the others.
 const LOWER: f32 = 0.7;
 
 /// The most better matches that count.
@@ -25,16 +24,18 @@ pub(super) fn share_request(bm25: &Scores, lexical: &mut Scores, turns: &Turns) 
     });
 }
 
-/// Lowers what is neither a call nor a result, and each match by the number of better ones with the
-/// same subject.
+/// Lowers messages of the user, and calls and results by the number of better ones with the same
+/// subject.
 pub(super) fn vary(rows: &[u32], scores: &mut [f32], turns: &Turns, speakers: &Speakers) {
     let mut found = Vec::new();
     for (at, &row) in rows.iter().enumerate() {
-        let result = turns.neighbours_of(row)[1].filter(|_| !speakers.is_user(row));
-        match speakers.subject(row).or_else(|| speakers.subject(result?)) {
-            Some(subject) => found.push((subject, at)),
-            None => scores[at] *= LOWER,
+        if speakers.is_user(row) {
+            scores[at] *= LOWER;
+            continue;
         }
+        let result = turns.neighbours_of(row)[1];
+        let subject = speakers.subject(row).or_else(|| speakers.subject(result?));
+        found.extend(subject.map(|subject| (subject, at)));
     }
     found.sort_by(|(one, a), (two, b)| one.cmp(two).then(scores[*b].total_cmp(&scores[*a])));
     for same in found.chunk_by(|(one, _), (two, _)| one == two) {
@@ -53,7 +54,7 @@ mod tests {
     use crate::search::{Speaker, subject_of};
 
     #[test]
-    fn matches_gain_from_their_request_and_repetitions_and_talk_lose() {
+    fn matches_gain_from_their_request_and_repetitions_lose() {
         let (mut turns, mut speakers) = (Turns::default(), Speakers::default());
         let (said, ran) = (Role::Assistant, Role::ToolResult);
         let rows = [(&Role::User, None), (&said, None), (&ran, Some("a/b.rs")), (&said, None)];
@@ -78,6 +79,6 @@ mod tests {
         let third = (1.0 + share) * LOWER.powi(2);
         let expected = [2.0 * LOWER, third, (3.0 + share) * LOWER, 0.0, 4.0 + share];
         assert_eq!(scores[..5], expected);
-        assert_eq!(scores[5], (1.0 + share) * LOWER, "no call");
+        assert_eq!(scores[5], 1.0 + share, "no call");
     }
 }
