@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
-use ctx_text::{WordList, is_wide};
+use ctx_text::gist;
 use regex::Regex;
 
 use crate::Field;
@@ -105,30 +105,15 @@ pub(super) fn normal(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the content words of a text: Latin words of at least three letters without stop words,
-/// and pairs of CJK characters.
-pub(super) fn words(text: &str) -> HashSet<String> {
-    let mut out = HashSet::new();
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        let mut wide = word.chars().filter(|&c| is_wide(c)).peekable();
-        if wide.peek().is_some() {
-            let mut last = None;
-            for c in wide {
-                if let Some(last) = last.replace(c) {
-                    out.insert(String::from_iter([last, c]));
-                }
-            }
-        } else if word.len() >= 3 {
-            let word = word.to_lowercase();
-            if !GRAMMAR.contains(&word.as_str()) {
-                out.insert(word);
-            }
-        }
-    }
-    out
+/// Returns the content words of a text, as sorted hashes.
+pub(super) fn words(text: &str) -> Vec<u64> {
+    gist(text).words
 }
 
-static GRAMMAR: WordList = WordList::new("grammar");
+/// Returns how many words of two sorted lists are equal.
+pub(super) fn shared(own: &[u64], theirs: &[u64]) -> usize {
+    own.iter().filter(|word| theirs.binary_search(word).is_ok()).count()
+}
 
 #[cfg(test)]
 mod tests {

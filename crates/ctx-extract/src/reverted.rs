@@ -93,7 +93,7 @@ fn says_reverted(message: &Message) -> Option<String> {
     let text = typed(message)?;
     let says = |clause: &&str| {
         let lower = clause.to_lowercase().replace('’', "'");
-        VERBS.iter().any(|verb| lower.contains(verb))
+        VERBS.is_in(&lower)
             && has(&lower, &SUBJECTS)
             && !has(&lower, &NOT_YET)
             && !Signal::of(clause).question

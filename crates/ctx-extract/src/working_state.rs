@@ -84,7 +84,7 @@ impl WorkingState {
 
     fn file_call(&mut self, call: &ToolCall, said: &CitedMessage) {
         let arguments = call.arguments.as_str();
-        if !RULES_FILES.iter().any(|name| arguments.contains(name)) {
+        if !RULES_FILES.is_in(arguments) {
             return;
         }
         for path in modified_files(call) {

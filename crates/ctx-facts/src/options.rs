@@ -51,7 +51,7 @@ pub fn chosen_option(offer: &str, answer: &str) -> Option<String> {
         list.texts.len() > 1 && choice.by_letter.is_none_or(|letter| letter == list.has_letters)
     });
     let option = list?.texts.get(choice.at)?;
-    if PASSING.iter().any(|words| option.to_lowercase().contains(words)) {
+    if PASSING.is_in(&option.to_lowercase()) {
         return None;
     }
     let option = option.replace("**", "").replace(" | ", ": ");

@@ -1,15 +1,15 @@
 //! Stop words.
 
-use crate::word_list::WordSet;
+use crate::WordList;
 
 /// Pronouns, articles, auxiliary verbs, prepositions and question words, in lower case and not
 /// stemmed.
-static WORDS: WordSet = WordSet::new("stop");
+static WORDS: WordList = WordList::new("stop");
 
 /// Whether a lower-case word is a stop word. Documents keep stop words; questions drop them if
 /// other words are left.
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    WORDS.has(word)
+    WORDS.contains(word)
 }
 
 #[cfg(test)]

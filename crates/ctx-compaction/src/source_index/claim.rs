@@ -153,7 +153,7 @@ fn id(text: &str) -> Vec<Vec<Place>> {
     if !digits.is_empty()
         && (text.starts_with('#') || lower.contains([' ', '#', ':', '=']) || text.contains("端口"))
     {
-        let issue = REFERENCES.iter().any(|lead| lower.starts_with(lead));
+        let issue = REFERENCES.begins(&lower);
         let around = if issue { Around::Issue } else { Around::Alone { exact_case: true } };
         ways.push(vec![place(digits, around)]);
     }

@@ -42,9 +42,7 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
     if sentence.len() > 600 || !(speaks || sentence.contains("i'm")) {
         return None;
     }
-    let says = CHINESE.iter().any(|words| sentence.contains(words))
-        || CHINESE_WORK.is_match(sentence)
-        || in_english(sentence);
+    let says = CHINESE.is_in(sentence) || CHINESE_WORK.is_match(sentence) || in_english(sentence);
     if !says {
         return None;
     }

@@ -281,5 +281,5 @@ fn own_frame(frames: &str) -> Range<usize> {
 fn changes(tool: &str) -> bool {
     static VERBS: WordList = WordList::new("tools.name_of_change");
     let lower = tool.to_ascii_lowercase();
-    VERBS.iter().any(|verb| lower.contains(verb))
+    VERBS.is_in(&lower)
 }

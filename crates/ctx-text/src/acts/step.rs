@@ -34,7 +34,7 @@ static TASKS: WordList = WordList::new("request.tasks");
 /// Whether a sentence asks for one piece of work, and not for a way of working.
 #[must_use]
 pub fn is_task(sentence: &str) -> bool {
-    is_step(sentence) || TASKS.iter().any(|start| sentence.starts_with(start))
+    is_step(sentence) || TASKS.begins(sentence)
 }
 
 #[cfg(test)]

@@ -33,9 +33,9 @@ fn is_sum(line: &str) -> bool {
     static IN_WORDS: WordList = WordList::new("output.sums_in_words");
     let lower = line.to_lowercase();
     let counted = lower.chars().any(|c| c.is_ascii_digit());
-    (counted && SUMS.iter().any(|word| lower.contains(word)))
-        || STARTS.iter().any(|word| lower.starts_with(word))
-        || IN_WORDS.iter().any(|word| lower.contains(word))
+    (counted && SUMS.is_in(&lower))
+        || STARTS.begins(&lower)
+        || IN_WORDS.is_in(&lower)
         || (lower.starts_with("finished ") && lower.contains("target(s)"))
         || (counted && lower.contains(" error") && lower.starts_with("found "))
         || lower == "pass"
@@ -55,7 +55,7 @@ pub fn says_failed(line: &str) -> bool {
 /// Whether a tool result says that the user rejected the call, and quotes the user.
 pub fn is_rejection(result: &str) -> bool {
     static STARTS: WordList = WordList::new("output.refusals");
-    STARTS.iter().any(|start| result.starts_with(start))
+    STARTS.begins(result)
 }
 
 #[cfg(test)]

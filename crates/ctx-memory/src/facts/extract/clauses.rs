@@ -65,7 +65,7 @@ fn clauses(sentence: &str) -> Vec<&str> {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ if ticks || depth > 0 => {}
-            '，' if REASONS.iter().any(|word| rest.starts_with(word)) => {}
+            '，' if REASONS.begins(rest) => {}
             ',' | ';' | '—' | '–' if !opens(rest) => {}
             '-' if !(opens(rest) && sentence.slice(..at).ends_with(' ')) => {}
             ',' | ';' | '—' | '–' | '-' | '，' => {

@@ -77,7 +77,7 @@ fn sets_rule(lower: &str) -> bool {
     let is_rule = words.next_if(|word| RULES.contains(word)).is_some();
     let verb = words.find(|word| !RULES.contains(word));
     is_rule && verb.is_some_and(|verb| RULE_VERBS.contains(&verb))
-        || RULES_ANYWHERE.iter().any(|start| lower.trim_start().starts_with(start))
+        || RULES_ANYWHERE.begins(lower.trim_start())
 }
 
 /// Whether a clause is meaningful without the text around it.
@@ -91,7 +91,7 @@ fn stands_alone(clause: &str) -> bool {
         && words(clause) >= 2
         && !first.is_some_and(|first| POINTING.contains(&first))
         && !lower.split_whitespace().take(6).any(points)
-        && !POINTING_ANYWHERE.iter().any(|start| clause.starts_with(start))
+        && !POINTING_ANYWHERE.begins(clause)
         && ['`', '"'].iter().all(|&quote| clause.matches(quote).count().is_multiple_of(2))
         && !clause.contains("[redacted")
 }
