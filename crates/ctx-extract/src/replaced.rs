@@ -6,7 +6,7 @@ use super::note::Note;
 use crate::Field;
 
 /// The maximum number of lines that are compared, newest first.
-const COMPARED: usize = 200;
+const COMPARED: usize = 120;
 
 /// Removes lines of the agent that give a thing a value which a later line replaces: "the pool holds
 /// 20", "the pool now holds 50".
