@@ -75,8 +75,13 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     places.extend(job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)));
     // The sentences of one message under one field.
     let mut by_message: BTreeMap<(i64, u8), (Field, Vec<&RequiredFact>)> = BTreeMap::new();
-    let asking: HashSet<&EntryId> =
-        own.clone().filter(|fact| asks(&fact.text)).map(|fact| &fact.entry).collect();
+    let stated = own.clone().filter(|fact| fact.kind == FactKind::Statement);
+    let stated: HashSet<(&EntryId, &str)> = stated.map(|fact| (&fact.entry, &*fact.text)).collect();
+    let asks = |fact: &&RequiredFact| {
+        let is_ask = fact.kind == FactKind::Ask && !stated.contains(&(&fact.entry, &*fact.text));
+        is_ask || asks(&fact.text)
+    };
+    let asking: HashSet<&EntryId> = own.clone().filter(asks).map(|fact| &fact.entry).collect();
     for fact in own {
         let Some(field) = field_of(fact, asking.contains(&fact.entry)) else { continue };
         let at = places.get(&fact.entry).copied().unwrap_or(-1);

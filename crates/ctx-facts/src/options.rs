@@ -90,7 +90,8 @@ fn option(line: &str) -> Option<(char, &str)> {
     let mut rest = bare.chars();
     let label = rest.next().filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit())?;
     let text = rest.as_str().trim_start_matches('*');
-    let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）'])?;
+    let cell = || text.strip_prefix(" |").filter(|_| line.starts_with('|'));
+    let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）']).or_else(cell)?;
     Some((label, text.trim()))
 }
 

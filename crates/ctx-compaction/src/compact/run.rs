@@ -190,8 +190,13 @@ impl CompactionRun {
             SummaryDraft { text, notes, rung: Rung::Extractive, model }
         };
         let mut best: Option<AuditedSummary> = None;
+        let mut last = String::new();
         for share in [1.0, 0.8, 0.6] {
-            let Some(settled) = self.settle(draft(most.scale(share))) else { continue };
+            let draft = draft(most.scale(share));
+            if std::mem::replace(&mut last, draft.text.clone()) == draft.text {
+                continue;
+            }
+            let Some(settled) = self.settle(draft) else { continue };
             if best.as_ref().is_none_or(|best| settled.audit.missing < best.audit.missing) {
                 best = Some(settled);
             }

@@ -87,13 +87,6 @@ impl Signal {
     }
 }
 
-impl Signal {
-    /// Whether it describes a state, and neither asks nor plans.
-    pub fn is_report(&self) -> bool {
-        !self.question && !self.next && !self.announces
-    }
-}
-
 /// "We'll look at that later": a postponement, not a statement about a later time.
 fn ends_later(lower: &str) -> bool {
     static BEFORE: WordList = WordList::new("signals.before_later");
