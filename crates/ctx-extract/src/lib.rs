@@ -90,8 +90,8 @@ impl<'a> Candidates<'a> {
         let mut notes = earlier::merge(job, &turns, notes);
         earlier::settle(&mut notes);
         reverted::take_back(job, &turns, &mut notes);
+        let mut notes = fill::distinct(focus::apply(job, notes));
         replaced::drop_replaced(&mut notes);
-        let notes = fill::distinct(focus::apply(job, notes));
         Self { job, turns, notes }
     }
 

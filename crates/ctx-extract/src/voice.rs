@@ -242,7 +242,7 @@ fn is_own_work(sentence: &str) -> bool {
     let object = words.next().unwrap_or_default();
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
-    let acts = !OBJECTS.contains(&first) && (object.starts_with('`') || OBJECTS.contains(&object));
+    let acts = !OBJECTS.contains(first) && (object.starts_with('`') || OBJECTS.contains(object));
     // "`a.rs` moved to `src/`."
     let of_named = sentence.strip_prefix('`').and_then(|rest| rest.split_once("` "));
     own || first.ends_with(':')

@@ -178,7 +178,7 @@ impl RulesFile {
 
 fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    RULES_FILES.contains(&name)
+    RULES_FILES.contains(name)
 }
 
 /// Removes the line numbers that tools put before each line: `    12→text`.

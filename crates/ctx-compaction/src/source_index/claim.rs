@@ -235,7 +235,7 @@ impl Place {
                     lead.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
                 free_after
                     && (before.ends_with(['#', '/', '!'])
-                        || BEFORE_NUMBER.contains(&word.to_ascii_lowercase().as_str()))
+                        || BEFORE_NUMBER.contains(word.to_ascii_lowercase().as_str()))
             }
             Around::Hash => free_before,
         }

@@ -65,7 +65,7 @@ fn states(sentence: &str, marks: &Marks) -> bool {
     let lower = head_chars(sentence, 24).to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
     let first = words.find(|word| !LEADS.contains(word)).unwrap_or_default();
-    let has_subject = SUBJECTS.contains(&first)
+    let has_subject = SUBJECTS.contains(first)
         || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
     let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);
     !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())

@@ -54,7 +54,7 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
 
 fn in_english(sentence: &str) -> bool {
     let plain = sentence.replace('’', "'");
-    let is_on = |list: &WordList, word: &str| list.contains(&word.to_lowercase().as_str());
+    let is_on = |list: &WordList, word: &str| list.contains(word.to_lowercase().as_str());
     // "I'm Anna", "I'm a nurse", but not "I'm Ok" and "I'm a bit lost".
     let is_one = |found: Captures<'_>| {
         (found.get(1).is_some() || is_name(&found[2])) && !is_on(&MOODS, &found[2])

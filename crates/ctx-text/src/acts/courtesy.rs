@@ -25,8 +25,8 @@ pub fn is_courtesy(sentence: &str) -> bool {
     let (mut greets, mut names) = (false, 0);
     for word in words.filter(|word| !word.is_empty()) {
         let lower = word.to_lowercase();
-        if WORDS.contains(&lower.as_str()) {
-            greets |= GREETINGS.contains(&lower.as_str());
+        if WORDS.contains(lower.as_str()) {
+            greets |= GREETINGS.contains(lower.as_str());
         } else if greets && names < 2 && is_name(word) {
             names += 1;
         } else {

@@ -201,7 +201,7 @@ fn begins_clause(text: &str, at: usize) -> bool {
     // "locally use it", "definitely never".
     let adverb = word.len() > 4 && word.ends_with("ly");
     adverb
-        || BEFORE_VERB.contains(&word)
+        || BEFORE_VERB.contains(word)
         || BEFORE_VERB_ANYWHERE.iter().any(|lead| before.ends_with(lead))
 }
 

@@ -98,10 +98,10 @@ fn ends_later(lower: &str) -> bool {
 pub fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40
-        && (ASSENTS.contains(&&*bare)
+        && (ASSENTS.contains(&bare)
             || bare
                 .split([',', '.', '!', ' ', '，', '。', '！', '、'])
-                .all(|word| word.is_empty() || ASSENTS.contains(&word) || FILLERS.contains(&word)))
+                .all(|word| word.is_empty() || ASSENTS.contains(word) || FILLERS.contains(word)))
 }
 
 #[cfg(test)]

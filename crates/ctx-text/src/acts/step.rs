@@ -25,7 +25,7 @@ pub fn is_step(sentence: &str) -> bool {
     let mut rest = words.peekable();
     let these = || ["them", "these", "those"];
     let of_these = first == "keep" && rest.peek().is_some_and(|next| these().contains(next));
-    (of_these || STEPS.contains(&first)) && !rest.any(|word| RULES.contains(&word))
+    (of_these || STEPS.contains(first)) && !rest.any(|word| RULES.contains(word))
 }
 
 /// Beginnings of a request for work, in languages without spaces.

@@ -109,7 +109,7 @@ pub(crate) fn is_logged(line: &str) -> bool {
         line.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let stamped = line.trim_start_matches(['[', '(']).starts_with(|c: char| c.is_ascii_digit());
     let levels = words.by_ref().take(if stamped { 4 } else { 1 });
-    let levelled = levels.into_iter().any(|word| LEVELS.contains(&word));
+    let levelled = levels.into_iter().any(|word| LEVELS.contains(word));
     levelled || is_exception(line) || STARTS.begins(line)
 }
 

@@ -21,9 +21,15 @@ pub(super) fn lines(output: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 /// Returns the line with the totals of a test run, a compiler or a linter.
 pub fn totals(output: &str) -> Option<&str> {
-    let sums = || lines(output).map(str::trim).rev().take(60).filter(|line| is_sum(line));
-    // One failing package matters more than the last passing one.
-    sums().find(|line| says_failed(line)).or_else(|| sums().next())
+    let mut last = None;
+    for line in lines(output).map(str::trim).rev().take(60).filter(|line| is_sum(line)) {
+        // One failing package matters more than the last passing one.
+        if says_failed(line) {
+            return Some(line);
+        }
+        last = last.or(Some(line));
+    }
+    last
 }
 
 fn is_sum(line: &str) -> bool {
