@@ -14,7 +14,7 @@ use super::note::{
 };
 use super::talk::WIDE;
 use super::turns::Turn;
-use super::user::drop_answer;
+use super::user::{asks, drop_answer};
 use crate::{Field, StructuredSummary, SummaryLine};
 use ctx_text::{WordList, clip_to_width, sentences};
 
@@ -120,7 +120,7 @@ fn relabel_goals(earlier: &[Note], notes: &mut [Note]) {
 pub(super) fn settle(notes: &mut Vec<Note>) {
     let mut order: Vec<usize> = (0..notes.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
-    let newest = |fields: &[Field]| -> Vec<(usize, HashSet<String>, i64)> {
+    let newest = |fields: &[Field]| -> Vec<(usize, Vec<u64>, i64)> {
         let of = order.iter().filter(|&&n| fields.contains(&notes[n].field)).take(COMPARED);
         of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
     };
@@ -145,7 +145,9 @@ fn lines(mut old: StructuredSummary) -> Vec<(Field, SummaryLine)> {
     if let Some(turn) = old.turn {
         let request = turn.original_request.join(" ");
         if !request.trim().is_empty() {
-            out.push((Field::Goal, SummaryLine::parse(&request)));
+            let is_goal = request.lines().flat_map(sentences).any(asks);
+            let field = if is_goal { Field::Goal } else { Field::CriticalContext };
+            out.push((field, SummaryLine::parse(&request)));
         }
         out.extend(turn.early_progress.into_iter().map(|line| (Field::Done, line)));
         out.extend(turn.context_for_suffix.into_iter().map(|line| (Field::CriticalContext, line)));
@@ -197,7 +199,7 @@ static FRAMES: WordList = WordList::new("summary_frames");
 
 /// Returns a line of the previous summary, whole unless it is long.
 fn carried(text: &str) -> String {
-    if names_base_folder(text) || FRAMES.iter().any(|frame| text.starts_with(frame)) {
+    if names_base_folder(text) || FRAMES.begins(text) {
         return String::new();
     }
     if text.len() <= 2 * WIDE {

@@ -6,7 +6,9 @@ use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
 use super::agreement::ANSWER;
-use super::note::{FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, without_marks, words};
+use super::note::{
+    FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, shared, without_marks, words,
+};
 use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
@@ -47,7 +49,7 @@ const LEAST: f32 = 0.2;
 const LIGHT: f32 = 0.45;
 const LEFT_BY_LIGHT: u32 = 40;
 
-pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
+pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
     let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
     let names = Tokens::saturating_from(job.budget.get() * u64::from(NAMES_SHARE) / 100);
@@ -61,7 +63,6 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         chosen: Vec::new(),
     };
     let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
-    let mut notes = distinct(notes);
     if let Some((turn, _)) = &turn {
         let request = normal(&turn.original_request.join("\n"));
         let goals = notes.iter().filter(|note| note.field == Field::Goal).count();
@@ -100,24 +101,24 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 /// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
 /// The user's words stay; a line of the agent that says little more than they do goes.
 fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
-    let read: Vec<(String, HashSet<String>)> =
+    let read: Vec<(String, Vec<u64>)> =
         notes.iter().map(|note| (normal(&note.text), words(&note.text))).collect();
     let covers = |other: usize, at: usize| {
         let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
         let stays = |a: usize, b: usize| a > b || a == b && other < at;
         let by_user = |n: usize| notes[n].is_user;
         let is_quoted = by_user(at) && !by_user(other);
-        let is_part = text.len() >= LEAST_COMPARED && longer.contains(text) && !is_quoted;
-        let is_echo = by_user(other) && !by_user(at) && text.contains(longer);
+        let may_be_part = text.len() >= LEAST_COMPARED && stays(longer.len(), text.len());
+        let may_echo = longer.len() >= LEAST_COMPARED && longer.len() * 2 >= text.len();
+        let is_echo = || by_user(other) && !by_user(at) && text.contains(longer);
         let are_reports = [other, at].iter().all(|&n| notes[n].field == Field::Done);
-        let shared = || own.intersection(theirs).count();
-        is_part && stays(longer.len(), text.len())
-            || is_echo && longer.len() >= LEAST_COMPARED && longer.len() * 2 >= text.len()
+        may_be_part && !is_quoted && longer.contains(text)
+            || may_echo && is_echo()
             || are_reports
                 && !is_commit(&notes[at])
                 && own.len() >= 4
                 && stays(theirs.len(), own.len())
-                && shared() * 4 >= own.len() * 3
+                && shared(own, theirs) * 4 >= own.len() * 3
     };
     let repeats = |at: &usize| {
         notes[*at].field != Field::Goal && (0..notes.len()).any(|other| covers(other, *at))
@@ -145,7 +146,7 @@ fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<Summar
 
 /// Removes duplicates: the line of higher weight stays and cites the newest entry. Of a task in several
 /// states, the newest one stays.
-fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
+pub(super) fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     for (place, note) in notes.iter_mut().enumerate() {
         note.place = place;
     }
@@ -153,9 +154,12 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut out: Vec<Note> = Vec::with_capacity(notes.len());
     for mut note in notes {
+        if note.weight < LEAST {
+            break;
+        }
         note.text = clean(&note);
         let words = normal(&note.text);
-        if words.is_empty() || note.weight < LEAST {
+        if words.is_empty() {
             continue;
         }
         let next = out.len();

@@ -1,14 +1,15 @@
 //! The user's focus.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::ExtractInput;
-use super::note::{Note, words};
+use super::note::{Note, each_word};
 
 /// Raises the weight of notes that match the focus.
 pub(super) fn apply(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
-    let focus: HashSet<String> = job.focus.map(words).unwrap_or_default();
-    for note in &mut notes {
+    let mut focus = BTreeSet::new();
+    each_word(job.focus.unwrap_or_default(), |word| focus.extend([word.to_owned()]));
+    for note in notes.iter_mut().filter(|_| !focus.is_empty()) {
         let lower = note.text.to_lowercase();
         let hits = focus.iter().filter(|word| lower.contains(word.as_str())).count();
         if hits > 0 {

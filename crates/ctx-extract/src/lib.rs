@@ -66,14 +66,39 @@ pub struct ExtractInput<'a> {
 /// files read and modified.
 #[must_use]
 pub fn extract(job: &ExtractInput<'_>) -> String {
-    let turns = turns::turns(job.messages);
-    let mut notes = user::notes(job, &turns);
-    notes.extend(talk::notes(job, &turns));
-    notes.extend(work::notes(job, &turns));
-    notes.extend(talk::of_facts(job));
-    let mut notes = earlier::merge(job, &turns, notes);
-    earlier::settle(&mut notes);
-    reverted::take_back(job, &turns, &mut notes);
-    replaced::drop_replaced(&mut notes);
-    fill::fill(job, &turns, focus::apply(job, notes))
+    Candidates::of(job).within(job.budget)
+}
+
+/// The candidate lines of a summary, for drafts of several sizes.
+#[derive(Debug)]
+pub struct Candidates<'a> {
+    job: &'a ExtractInput<'a>,
+    turns: Vec<turns::Turn>,
+    /// Without duplicates, those of highest weight first.
+    notes: Vec<note::Note>,
+}
+
+impl<'a> Candidates<'a> {
+    /// Reads the messages.
+    #[must_use]
+    pub fn of(job: &'a ExtractInput<'a>) -> Self {
+        let turns = turns::turns(job.messages);
+        let mut notes = user::notes(job, &turns);
+        notes.extend(talk::notes(job, &turns));
+        notes.extend(work::notes(job, &turns));
+        notes.extend(talk::of_facts(job));
+        let mut notes = earlier::merge(job, &turns, notes);
+        earlier::settle(&mut notes);
+        reverted::take_back(job, &turns, &mut notes);
+        let mut notes = fill::distinct(focus::apply(job, notes));
+        replaced::drop_replaced(&mut notes);
+        Self { job, turns, notes }
+    }
+
+    /// Writes the summary within a budget.
+    #[must_use]
+    pub fn within(&self, budget: Tokens) -> String {
+        let job = ExtractInput { budget, ..*self.job };
+        fill::fill(&job, &self.turns, self.notes.clone())
+    }
 }

@@ -1,6 +1,7 @@
 //! Candidate lines of a summary.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
@@ -105,30 +106,36 @@ pub(super) fn normal(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the content words of a text: Latin words of at least three letters without stop words,
-/// and pairs of CJK characters.
-pub(super) fn words(text: &str) -> HashSet<String> {
-    let mut out = HashSet::new();
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        let mut wide = word.chars().filter(|&c| is_wide(c)).peekable();
-        if wide.peek().is_some() {
-            let mut last = None;
-            for c in wide {
-                if let Some(last) = last.replace(c) {
-                    out.insert(String::from_iter([last, c]));
-                }
-            }
-        } else if word.len() >= 3 {
-            let word = word.to_lowercase();
-            if !GRAMMAR.contains(&word.as_str()) {
-                out.insert(word);
-            }
+/// Passes the content words of a text to `each`: Latin words of at least three letters without those
+/// of grammar, and pairs of CJK characters.
+pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
+    static GRAMMAR: WordList = WordList::new("grammar");
+    for word in text.to_lowercase().split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        let wide: Vec<char> = word.chars().filter(|&c| is_wide(c)).collect();
+        wide.windows(2).for_each(|pair| each(&String::from_iter(pair)));
+        if wide.is_empty() && word.len() >= 3 && !GRAMMAR.contains(word) {
+            each(word);
         }
     }
+}
+
+/// Returns the content words of a text, as sorted hashes without duplicates.
+pub(super) fn words(text: &str) -> Vec<u64> {
+    let mut out = Vec::new();
+    each_word(text, |word| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(word.as_bytes());
+        out.push(hasher.finish());
+    });
+    out.sort_unstable();
+    out.dedup();
     out
 }
 
-static GRAMMAR: WordList = WordList::new("grammar");
+/// Returns how many words of two sorted lists are equal.
+pub(super) fn shared(own: &[u64], theirs: &[u64]) -> usize {
+    own.iter().filter(|word| theirs.binary_search(word).is_ok()).count()
+}
 
 #[cfg(test)]
 mod tests {

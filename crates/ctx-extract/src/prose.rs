@@ -10,7 +10,7 @@ use crate::structured::{Place, heading_place};
 
 /// The name of an option in a line, a table or a heading: `**Option 2: x**`, `| B | x |`, `(C) x`.
 static OPTION: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?([A-F]|\d{1,2})\s*[.):：|*]";
+    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?(?:[A-F]|\d{1,2})\s*[.):：|*]";
     Regex::new(pattern).expect("a test uses the pattern")
 });
 
@@ -42,7 +42,7 @@ pub(super) struct Passage<'a> {
 impl Passage<'_> {
     /// Whether it is an item of a list, also of one with names: "**Option A**: x", "B. y".
     pub(super) fn is_listed(&self) -> bool {
-        self.mark != Mark::Plain || name_of(self.text).is_some()
+        self.mark != Mark::Plain || OPTION.is_match(self.text)
     }
 
     /// Returns the last sentence of the lead.
@@ -54,11 +54,6 @@ impl Passage<'_> {
 /// Whether a text has content of its speaker, unlike an error of the agent.
 pub(super) fn says_something(text: &str) -> bool {
     !text.is_empty() && !["No response requested", "API Error"].iter().any(|e| text.starts_with(e))
-}
-
-/// Returns the name of an option.
-pub(super) fn name_of(option: &str) -> Option<String> {
-    Some(OPTION.captures(option)?[1].to_owned())
 }
 
 /// Returns the passages of a text in order.

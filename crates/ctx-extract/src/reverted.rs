@@ -93,7 +93,7 @@ fn says_reverted(message: &Message) -> Option<String> {
     let text = typed(message)?;
     let says = |clause: &&str| {
         let lower = clause.to_lowercase().replace('’', "'");
-        VERBS.iter().any(|verb| lower.contains(verb))
+        VERBS.is_in(&lower)
             && has(&lower, &SUBJECTS)
             && !has(&lower, &NOT_YET)
             && !Signal::of(clause).question
@@ -105,7 +105,7 @@ fn says_reverted(message: &Message) -> Option<String> {
 /// Whether a word of a list is in a text in lower case. Chinese has no space between words.
 fn has(text: &str, list: &WordList) -> bool {
     let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '\''));
-    words.any(|word| list.contains(&word))
+    words.any(|word| list.contains(word))
         || list.iter().any(|word| !word.is_ascii() && text.contains(word))
 }
 

@@ -10,7 +10,7 @@ use super::voice::{Voice, decides};
 use super::{ExtractInput, prose};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{clip_to_width, without_injected};
+use ctx_text::{Signal, clip_to_width, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -58,7 +58,9 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
         let at = *places.get(&fact.entry)?;
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision if decides(&fact.text) => (Field::Decisions, "", 0.6),
+            FactKind::Decision if decides(Signal::of(&fact.text), &fact.text) => {
+                (Field::Decisions, "", 0.6)
+            }
             FactKind::Decision => (Field::CriticalContext, "", 0.6),
             FactKind::Question => (Field::CriticalContext, QUESTION, 0.5 * recent),
             FactKind::Failure => (Field::CriticalContext, "", 0.3),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctx_core::EntryId;
 use ctx_facts::{FactKind, RequiredFact};
-use ctx_text::{Signal, is_task, marks};
+use ctx_text::{Signal, WordList, is_task};
 
 use super::ExtractInput;
 use super::agreement::agreement;
@@ -27,18 +27,21 @@ fn weight_of(field: Field) -> f32 {
     }
 }
 
-/// Whether a sentence asks for something.
-fn asks(sentence: &str) -> bool {
-    Signal::of(sentence).question || marks(sentence).request || is_task(sentence)
+/// Whether a sentence asks for something, unlike "you can read it if you need to".
+pub(super) fn asks(sentence: &str) -> bool {
+    static OFFERS: WordList = WordList::new("request.offers");
+    let signal = Signal::of(sentence);
+    let offers = || OFFERS.is_in(sentence);
+    signal.question || (signal.marks.request || is_task(sentence)) && !offers()
 }
 
 /// Returns the field of a statement of the user. Its message may ask for something in another sentence.
 fn field_of(fact: &RequiredFact, in_request: bool) -> Option<Field> {
     let signal = Signal::of(&fact.text);
-    let marks = marks(&fact.text);
+    let marks = signal.marks;
     Some(match fact.kind {
         // "Migrate it to Go, keep the interface" is a request with a rule in it.
-        FactKind::Constraint if is_task(&fact.text) => Field::Goal,
+        FactKind::Constraint if is_task(&fact.text) && asks(&fact.text) => Field::Goal,
         FactKind::Constraint if signal.question && !signal.strict => Field::Goal,
         // "I did not use it" only describes, "it should be there, I think" only supposes.
         FactKind::Constraint
@@ -48,6 +51,8 @@ fn field_of(fact: &RequiredFact, in_request: bool) -> Option<Field> {
         }
         FactKind::Statement | FactKind::Request if signal.put_off => Field::NextSteps,
         FactKind::Request if !in_request => Field::CriticalContext,
+        // "The tests fail" asks for nothing itself.
+        FactKind::Ask if !in_request && !signal.question => Field::CriticalContext,
         FactKind::Question if signal.question => Field::Goal,
         FactKind::Pinned | FactKind::Constraint => Field::Constraints,
         FactKind::Decision => Field::Decisions,
@@ -70,8 +75,13 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     places.extend(job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)));
     // The sentences of one message under one field.
     let mut by_message: BTreeMap<(i64, u8), (Field, Vec<&RequiredFact>)> = BTreeMap::new();
-    let asking: HashSet<&EntryId> =
-        own.clone().filter(|fact| asks(&fact.text)).map(|fact| &fact.entry).collect();
+    let stated = own.clone().filter(|fact| fact.kind == FactKind::Statement);
+    let stated: HashSet<(&EntryId, &str)> = stated.map(|fact| (&fact.entry, &*fact.text)).collect();
+    let asks = |fact: &&RequiredFact| {
+        let is_ask = fact.kind == FactKind::Ask && !stated.contains(&(&fact.entry, &*fact.text));
+        is_ask || asks(&fact.text)
+    };
+    let asking: HashSet<&EntryId> = own.clone().filter(asks).map(|fact| &fact.entry).collect();
     for fact in own {
         let Some(field) = field_of(fact, asking.contains(&fact.entry)) else { continue };
         let at = places.get(&fact.entry).copied().unwrap_or(-1);

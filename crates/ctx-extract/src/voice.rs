@@ -7,7 +7,7 @@ use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_facts::chooses;
-use ctx_text::{Signal, WordList, clip_to_width, marks, sentences, width};
+use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
 
 /// A sentence of an agent below this width has to name something.
 const SHORT: usize = 52;
@@ -69,9 +69,9 @@ impl Voice<'_> {
         let lower = sentence.to_lowercase();
         let begins = self.works && signal.done_first && !signal.finding;
         signal.done
+            && !signal.marks.tentative
             && (begins || is_own_work(sentence))
-            && !marks(sentence).tentative
-            && !CAVEATS.iter().any(|words| lower.contains(words))
+            && !CAVEATS.is_in(&lower)
     }
 
     /// Returns the field for a sentence.
@@ -80,7 +80,7 @@ impl Voice<'_> {
             Some(Field::NextSteps)
         } else if signal.blocked {
             Some(Field::Blocked)
-        } else if decides(sentence) {
+        } else if decides(signal, sentence) {
             Some(Field::Decisions)
         } else if self.reports(signal, sentence) {
             Some(Field::Done)
@@ -129,7 +129,7 @@ impl Voice<'_> {
             Field::NextSteps
         } else if self.reports(signal, lead) {
             Field::Done
-        } else if decides(lead) {
+        } else if decides(signal, lead) {
             Field::Decisions
         } else {
             Field::CriticalContext
@@ -186,7 +186,7 @@ impl Voice<'_> {
         }
         // A sentence in lower case is the rest of one.
         let is_part = sentence.starts_with(|c: char| c.is_ascii_lowercase() || c == '.');
-        if signal.chatter || is_part || width(sentence) < 16 {
+        if signal.chatter || is_part || width(sentence) < 16 || !is_prose(sentence) {
             return;
         }
         if signal.put_off && under.is_none() {
@@ -198,6 +198,7 @@ impl Voice<'_> {
         let own = under.or_else(|| self.field(signal, sentence));
         if self.works
             && own.is_none_or(|own| own == Field::CriticalContext)
+            && !signal.causes
             && names_nothing(sentence)
         {
             return;
@@ -223,9 +224,9 @@ impl Voice<'_> {
 }
 
 /// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
-pub(super) fn decides(sentence: &str) -> bool {
-    let marks = marks(sentence);
-    Signal::of(sentence).decision && marks.decision && !marks.tentative && chooses(sentence)
+pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
+    let marks = signal.marks;
+    signal.decision && marks.decision && !marks.tentative && chooses(sentence)
 }
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
@@ -241,7 +242,7 @@ fn is_own_work(sentence: &str) -> bool {
     let object = words.next().unwrap_or_default();
     let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
-    let acts = !OBJECTS.contains(&first) && (object.starts_with('`') || OBJECTS.contains(&object));
+    let acts = !OBJECTS.contains(first) && (object.starts_with('`') || OBJECTS.contains(object));
     // "`a.rs` moved to `src/`."
     let of_named = sentence.strip_prefix('`').and_then(|rest| rest.split_once("` "));
     own || first.ends_with(':')
@@ -260,13 +261,15 @@ fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
         next.and_then(|next| sentences(next.text).last().map(|last| asks(last))) == Some(true)
     };
     asks(&lead)
-        || OPTIONS.iter().any(|words| lead.starts_with(words))
+        || OPTIONS.begins(&lead)
         || (first.number.is_some() || first.mark == Mark::Plain) && follows()
 }
 
-/// Whether there are words besides code.
+/// Whether there are words besides code and a bold label: "**Location:** `a.rs`".
 fn is_prose(text: &str) -> bool {
-    text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
+    let label = text.strip_prefix("**").and_then(|text| text.split_once(":**"));
+    let words = label.map_or(text, |(_, words)| words);
+    words.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
 }
 
 /// Whether a short sentence of an agent names nothing: "The issue is becoming clearer."
@@ -275,7 +278,6 @@ fn names_nothing(sentence: &str) -> bool {
         && width(sentence) < SHORT
         && !sentence.contains(['`', '/', '_', '"'])
         && !sentence.contains(|c: char| c.is_ascii_digit())
-        && !Signal::of(sentence).causes
 }
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {

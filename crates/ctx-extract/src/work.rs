@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use ctx_core::{Block, EntryId, ToolCall};
 
 use super::ExtractInput;
-use super::note::Note;
+use super::note::{EARLIER, Note};
 use super::talk::WIDE;
 use super::todos::State;
 use super::turns::Turn;
+use super::user::asks;
 use crate::{Field, WorkingState};
 use ctx_facts::command::{self, End, Purpose};
 use ctx_text::output::is_rejection;
@@ -92,9 +93,13 @@ impl Work {
     ) {
         if let Some(words) = refusal(text) {
             let text = clip_to_width(&words, WIDE);
-            let is_rule = marks(&text).constraint;
-            let field = if is_rule { Field::Constraints } else { Field::CriticalContext };
-            self.notes.push(Note::new(field, text, entry, 0.85, at));
+            let field = match marks(&text).constraint {
+                true => Field::Constraints,
+                false if asks(&text) => Field::Goal,
+                false => Field::CriticalContext,
+            };
+            let label = if field == Field::Goal { EARLIER } else { "" };
+            self.notes.push(Note::new(field, text, entry, 0.85, at).labelled(label));
             return;
         }
         if let Some(line) = call.and_then(command::command_line) {

@@ -84,7 +84,7 @@ impl WorkingState {
 
     fn file_call(&mut self, call: &ToolCall, said: &CitedMessage) {
         let arguments = call.arguments.as_str();
-        if !RULES_FILES.iter().any(|name| arguments.contains(name)) {
+        if !RULES_FILES.is_in(arguments) {
             return;
         }
         for path in modified_files(call) {
@@ -178,7 +178,7 @@ impl RulesFile {
 
 fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    RULES_FILES.contains(&name)
+    RULES_FILES.contains(name)
 }
 
 /// Removes the line numbers that tools put before each line: `    12→text`.

@@ -47,7 +47,7 @@ pub enum Purpose {
 /// Returns the command line of a call that runs one.
 pub fn command_line(call: &ToolCall) -> Option<String> {
     let name = call.name.to_lowercase();
-    if !SHELLS.iter().any(|tool| name.contains(tool)) || call.arguments.as_str().len() > 200_000 {
+    if !SHELLS.is_in(&name) || call.arguments.as_str().len() > 200_000 {
         return None;
     }
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
@@ -106,7 +106,7 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
     }
     // Words in paths and quoted strings are not the command's.
     let is_check = CHECK.is_match(&NOT_A_WORD.replace_all(essence, " "));
-    let reads = LOOKS.iter().any(|look| essence.starts_with(look));
+    let reads = LOOKS.begins(essence);
     if !reads && is_check { Purpose::Check } else { Purpose::Other }
 }
 

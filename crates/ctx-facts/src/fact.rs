@@ -127,5 +127,5 @@ impl RequiredFact {
 static SCRATCH: WordList = WordList::new("spans.scratch");
 
 fn is_scratch(text: &str) -> bool {
-    SCRATCH.iter().any(|prefix| text.starts_with(prefix))
+    SCRATCH.begins(text)
 }

@@ -51,7 +51,7 @@ pub fn chosen_option(offer: &str, answer: &str) -> Option<String> {
         list.texts.len() > 1 && choice.by_letter.is_none_or(|letter| letter == list.has_letters)
     });
     let option = list?.texts.get(choice.at)?;
-    if PASSING.iter().any(|words| option.to_lowercase().contains(words)) {
+    if PASSING.is_in(&option.to_lowercase()) {
         return None;
     }
     let option = option.replace("**", "").replace(" | ", ": ");
@@ -84,13 +84,14 @@ fn option(line: &str) -> Option<(char, &str)> {
     let bare = line.trim_start_matches([' ', '|', '*', '-', '#', '(', '[', '\t']);
     // "Option A: text", "方案A：text".
     let bare = match bare.split_once(' ') {
-        Some((lead, rest)) if LEADS.contains(&&*lead.to_lowercase()) => rest.trim_start(),
+        Some((lead, rest)) if LEADS.contains(&lead.to_lowercase()) => rest.trim_start(),
         _ => bare.trim_start_matches(is_cjk),
     };
     let mut rest = bare.chars();
     let label = rest.next().filter(|c| c.is_ascii_uppercase() || c.is_ascii_digit())?;
     let text = rest.as_str().trim_start_matches('*');
-    let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）'])?;
+    let cell = || text.strip_prefix(" |").filter(|_| line.starts_with('|'));
+    let text = text.strip_prefix(['.', ')', ':', '：', '、', ']', '）']).or_else(cell)?;
     Some((label, text.trim()))
 }
 
@@ -106,14 +107,14 @@ fn number(label: char) -> Option<usize> {
 fn choice(answer: &str) -> Option<Choice> {
     let words = words(answer);
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
-    let is_lead = |at: usize| LEADS.contains(&&*lower[at]) && words[at] != "A";
+    let is_lead = |at: usize| LEADS.contains(&lower[at]) && words[at] != "A";
     let at = (0..words.len()).take(MOST_LEADS + 1).find(|&at| !is_lead(at))?;
     let mut ordinals = ORDINALS.iter().filter_map(|entry| entry.split_once(' '));
     let ordinal = ordinals.find(|(_, word)| *word == lower[at]);
     // "first, fix the build" begins a list of steps.
     let counts = ordinal.is_some() && at == 0;
     let goes_on = |next: &String| {
-        (counts || next.starts_with(char::is_alphanumeric)) && !FOLLOWS.contains(&next.as_str())
+        (counts || next.starts_with(char::is_alphanumeric)) && !FOLLOWS.contains(next.as_str())
     };
     if lower.get(at + 1).is_some_and(goes_on) {
         return None;

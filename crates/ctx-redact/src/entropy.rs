@@ -91,10 +91,7 @@ fn begins_block(bytes: &[u8], word: (usize, usize)) -> bool {
 
 fn is_secret(text: &str, start: usize, word: &str, table: &Table) -> bool {
     let bare = word.trim_start_matches(['-', '_', '/', '+']);
-    if bare.len() < SHORTEST
-        || bare.len() > LONGEST
-        || CONTENT_STARTS.iter().any(|s| word.starts_with(s))
-    {
+    if bare.len() < SHORTEST || bare.len() > LONGEST || CONTENT_STARTS.begins(word) {
         return false;
     }
     // A mangled C++ or Rust symbol.

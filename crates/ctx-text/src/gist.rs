@@ -4,7 +4,6 @@ use std::hash::BuildHasher;
 
 use crate::WordList;
 use crate::fold::is_cjk;
-use crate::word_list::WordSet;
 use ctx_core::text::Slice;
 use foldhash::fast::FixedState;
 
@@ -70,8 +69,8 @@ struct Reader {
 }
 
 /// Stop words.
-static EMPTY: WordSet = WordSet::new("gist.empty");
-static NEGATIONS: WordSet = WordSet::new("gist.negations");
+static EMPTY: WordList = WordList::new("gist.empty");
+static NEGATIONS: WordList = WordList::new("gist.negations");
 
 impl Reader {
     fn push(&mut self, word: u64) {
@@ -87,11 +86,11 @@ impl Reader {
         if std::mem::take(&mut self.half) && matches!(lower, "of" | "than") {
             self.negation = true;
         }
-        if NEGATIONS.has(lower) {
+        if NEGATIONS.contains(lower) {
             self.negation = true;
         } else if matches!(lower, "instead" | "rather") {
             self.half = true;
-        } else if !EMPTY.has(lower) {
+        } else if !EMPTY.contains(lower) {
             self.push(hash(stem(lower)));
         }
     }

@@ -4,11 +4,10 @@ use ctx_core::text::Slice;
 use std::borrow::Cow;
 
 use crate::WordList;
-use crate::word_list::WordSet;
 
 /// Tags of blocks that agents inject into a user's message: reminders, recalled context, wrappers
 /// of commands and their output. Arguments of a command are the user's own words and stay.
-static TAGS: WordSet = WordSet::new("injected_tags.all");
+static TAGS: WordList = WordList::new("injected_tags.all");
 
 /// Beginnings of generated messages in the user's role.
 static NOT_SPOKEN: WordList = WordList::new("injected.messages");
@@ -16,7 +15,7 @@ static NOT_SPOKEN: WordList = WordList::new("injected.messages");
 /// Returns the text without injected blocks; empty if no person wrote any of it.
 pub fn without_injected(text: &str) -> Cow<'_, str> {
     let text = text.trim();
-    if NOT_SPOKEN.iter().any(|start| text.starts_with(start)) {
+    if NOT_SPOKEN.begins(text) {
         return Cow::Borrowed("");
     }
     let mut out = String::new();
@@ -30,7 +29,7 @@ pub fn without_injected(text: &str) -> Cow<'_, str> {
             kept = skip_tag(text, open);
             continue;
         }
-        if !TAGS.has(tag) {
+        if !TAGS.contains(tag) {
             continue;
         }
         out.push_str(text.slice(kept..open));

@@ -23,7 +23,6 @@ mod reading;
 mod scan;
 mod sentences;
 mod span;
-mod stop;
 mod weight;
 mod word;
 mod word_list;

@@ -1,7 +1,7 @@
 //! Extracts the terms of a text in one pass.
 
+use crate::WordList;
 use crate::fold::{fold, is_cjk};
-use crate::stop::is_stop_word;
 use crate::word::{Stems, camel_ends};
 
 /// The maximum length of a term in bytes: a longer word is truncated, a longer whole name is
@@ -11,12 +11,16 @@ const LONGEST_TERM: usize = 96;
 /// The maximum length of a run of words and joints, to bound memory. A longer run is not a name.
 const LONGEST_RUN: usize = 1_024;
 
+/// Pronouns, articles, auxiliary verbs, prepositions and question words, in lower case and not
+/// stemmed. Documents keep them; questions drop them if other words are left.
+static STOP_WORDS: WordList = WordList::new("stop");
+
 /// The kind of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermKind {
     /// A word, or a part of a name; the length of a text is counted in these.
     Word,
-    /// A stop word (`is_stop_word`).
+    /// A stop word.
     Stop,
     /// A whole name, in addition to its parts.
     Whole,
@@ -135,7 +139,7 @@ impl Terms {
         if self.lower.is_empty() {
             return;
         }
-        let kind = if is_stop_word(&self.lower) { TermKind::Stop } else { TermKind::Word };
+        let kind = if STOP_WORDS.contains(&self.lower) { TermKind::Stop } else { TermKind::Word };
         each(Term { text: self.stems.of(&self.lower), kind });
     }
 

@@ -134,7 +134,7 @@ fn is_abbreviation(text: &str, range: Range<usize>) -> bool {
         return before.is_empty() || before.ends_with('\n') || is_month(month);
     }
     word.chars().count() <= 1 && word.chars().all(char::is_alphanumeric)
-        || ABBREVIATIONS.contains(&word.to_ascii_lowercase().as_str())
+        || ABBREVIATIONS.contains(word.to_ascii_lowercase().as_str())
 }
 
 /// Whether the line after the break at `at` continues the sentence, as in hard-wrapped text.

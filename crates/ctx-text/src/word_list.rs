@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::{LazyLock, OnceLock};
 
+use aho_corasick::AhoCorasick;
 use foldhash::fast::FixedState;
 
 /// A list of words: those of all languages, English first. The files are under `words/`: one per
@@ -16,19 +17,41 @@ use foldhash::fast::FixedState;
 /// use ctx_text::WordList;
 ///
 /// static STOP_WORDS: WordList = WordList::new("stop");
-/// assert!(STOP_WORDS.contains(&"the"));
+/// assert!(STOP_WORDS.contains("the"));
 /// ```
 #[derive(Debug)]
 pub struct WordList {
     name: &'static str,
     words: OnceLock<Vec<&'static str>>,
+    set: OnceLock<HashSet<&'static str, FixedState>>,
+    finder: OnceLock<Option<AhoCorasick>>,
 }
 
 impl WordList {
     /// Creates the list `name`, such as `courtesy.greetings`. A list that no file has is empty.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, words: OnceLock::new() }
+        let words = OnceLock::new();
+        Self { name, words, set: OnceLock::new(), finder: OnceLock::new() }
+    }
+
+    /// Whether the list contains a word, in this case.
+    #[must_use]
+    pub fn contains(&self, word: &str) -> bool {
+        self.set.get_or_init(|| self.iter().copied().collect()).contains(word)
+    }
+
+    /// Whether a text contains one of the words, also inside of others.
+    #[must_use]
+    pub fn is_in(&self, text: &str) -> bool {
+        let finder = self.finder.get_or_init(|| AhoCorasick::new(self.iter()).ok());
+        finder.as_ref().is_some_and(|finder| finder.is_match(text))
+    }
+
+    /// Whether a text begins with one of the words.
+    #[must_use]
+    pub fn begins(&self, text: &str) -> bool {
+        self.iter().any(|word| text.starts_with(word))
     }
 
     /// The entries of two words, such as `毫秒 ms`.
@@ -42,29 +65,6 @@ impl Deref for WordList {
 
     fn deref(&self) -> &Self::Target {
         self.words.get_or_init(|| LISTS.get(self.name).cloned().unwrap_or_default())
-    }
-}
-
-/// A [`WordList`] for many lookups.
-#[derive(Debug)]
-pub(crate) struct WordSet {
-    list: WordList,
-    set: OnceLock<HashSet<&'static str, FixedState>>,
-}
-
-impl WordSet {
-    pub(crate) const fn new(name: &'static str) -> Self {
-        Self { list: WordList { name, words: OnceLock::new() }, set: OnceLock::new() }
-    }
-
-    /// Whether the list contains a word, in this case.
-    pub(crate) fn has(&self, word: &str) -> bool {
-        self.set.get_or_init(|| self.list.iter().copied().collect()).contains(word)
-    }
-
-    /// Whether the list contains a word in small letters.
-    pub(crate) fn has_small(&self, word: &str) -> bool {
-        self.has(&word.to_ascii_lowercase())
     }
 }
 
@@ -117,7 +117,6 @@ mod tests {
                 {
                     let source = std::fs::read_to_string(&entry).unwrap();
                     let parts = source.split("WordList::new(\"").skip(1);
-                    let parts = parts.chain(source.split("WordSet::new(\"").skip(1));
                     names
                         .extend(parts.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
                 }
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn the_words_of_all_languages_are_one_list() {
         static NEGATIONS: WordList = WordList::new("courtesy.words");
-        assert!(NEGATIONS.contains(&"thanks"));
+        assert!(NEGATIONS.contains("thanks"));
         assert!(LISTS.values().all(|words| words.iter().all(|word| !word.trim().is_empty())));
         assert!(WordList::new("unheard of").is_empty());
     }

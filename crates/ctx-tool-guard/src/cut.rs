@@ -31,7 +31,7 @@ pub(crate) fn kept_parts(text: &str, is_error: bool) -> KeptParts {
     let closes_json = end.trim_end().ends_with(['}', ']']);
     let tells = || {
         let end = end.to_ascii_lowercase();
-        TELLING.iter().any(|word| end.contains(word))
+        TELLING.is_in(&end)
     };
     if is_error || closes_json || tells() { KeptParts::BothEnds } else { KeptParts::Beginning }
 }

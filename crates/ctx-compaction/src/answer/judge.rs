@@ -83,7 +83,7 @@ fn is_refusal(text: &str) -> bool {
     let short = text.char_indices().nth(600).is_none();
     let begins = |line: &str| {
         let line: String = line.chars().take(40).collect::<String>().to_lowercase();
-        BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+        BEGINNINGS.begins(&line)
     };
     short && !text.lines().any(|line| line.starts_with('#')) && begins(text)
 }

@@ -12,7 +12,7 @@ use crate::{
     CallLog, CompactionPlan, Config, HardPrunePlan, History, HistoryItem, Rung, SourceIndex,
     SummaryDraft, SummaryJob, audit, ladder,
 };
-use ctx_extract::{ExtractInput, WorkingState, extract, without_blocks};
+use ctx_extract::{Candidates, ExtractInput, WorkingState, without_blocks};
 use ctx_facts::{CitedMessage, FileLists, LedgerFacts, ShortIds};
 
 use super::anonymize::Pseudonyms;
@@ -173,23 +173,30 @@ impl CompactionRun {
     /// fit, it runs again with a smaller budget.
     pub(super) fn extract(&self, log: &mut CallLog) -> Option<AuditedSummary> {
         let most = self.plan.summary_budget - self.counter().text(&self.rules);
+        let input = ExtractInput {
+            messages: &self.messages,
+            facts: &self.facts,
+            state: Some(&self.session_state),
+            previous: self.history.previous.as_ref(),
+            turn_start: self.turn_start,
+            focus: self.options.focus.as_deref(),
+            budget: most,
+            counter: self.counter(),
+        };
+        let candidates = Candidates::of(&input);
         let draft = |budget: Tokens| {
-            let text = extract(&ExtractInput {
-                messages: &self.messages,
-                facts: &self.facts,
-                state: Some(&self.session_state),
-                previous: self.history.previous.as_ref(),
-                turn_start: self.turn_start,
-                focus: self.options.focus.as_deref(),
-                budget,
-                counter: self.counter(),
-            });
+            let text = candidates.within(budget);
             let (notes, model) = (String::new(), String::new());
             SummaryDraft { text, notes, rung: Rung::Extractive, model }
         };
         let mut best: Option<AuditedSummary> = None;
+        let mut last = String::new();
         for share in [1.0, 0.8, 0.6] {
-            let Some(settled) = self.settle(draft(most.scale(share))) else { continue };
+            let draft = draft(most.scale(share));
+            if std::mem::replace(&mut last, draft.text.clone()) == draft.text {
+                continue;
+            }
+            let Some(settled) = self.settle(draft) else { continue };
             if best.as_ref().is_none_or(|best| settled.audit.missing < best.audit.missing) {
                 best = Some(settled);
             }

@@ -153,7 +153,7 @@ fn id(text: &str) -> Vec<Vec<Place>> {
     if !digits.is_empty()
         && (text.starts_with('#') || lower.contains([' ', '#', ':', '=']) || text.contains("端口"))
     {
-        let issue = REFERENCES.iter().any(|lead| lower.starts_with(lead));
+        let issue = REFERENCES.begins(&lower);
         let around = if issue { Around::Issue } else { Around::Alone { exact_case: true } };
         ways.push(vec![place(digits, around)]);
     }
@@ -235,7 +235,7 @@ impl Place {
                     lead.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
                 free_after
                     && (before.ends_with(['#', '/', '!'])
-                        || BEFORE_NUMBER.contains(&word.to_ascii_lowercase().as_str()))
+                        || BEFORE_NUMBER.contains(word.to_ascii_lowercase().as_str()))
             }
             Around::Hash => free_before,
         }

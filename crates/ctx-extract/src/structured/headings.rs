@@ -35,7 +35,7 @@ pub fn place(name: &str) -> Option<Place> {
         return None;
     }
     let name = name.to_lowercase();
-    NAMES.iter().find(|(_, names)| names.contains(&&*name)).map(|(place, _)| *place)
+    NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(place, _)| *place)
 }
 
 /// Strips a heading of Markdown, numbering, brackets and colon.

@@ -205,7 +205,7 @@ pub fn without_blocks(summary: &str) -> String {
 fn is_nothing(item: &str) -> bool {
     static NOTHING: WordList = WordList::new("nothing");
     let bare = item.trim().trim_matches(|c| matches!(c, '(' | ')' | '（' | '）' | '.' | '。'));
-    bare.is_empty() || NOTHING.contains(&bare.to_lowercase().as_str())
+    bare.is_empty() || NOTHING.contains(bare.to_lowercase().as_str())
 }
 
 /// Returns the words of a list item, and the state of its check box.

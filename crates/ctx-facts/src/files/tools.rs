@@ -40,9 +40,9 @@ pub fn modified_files(call: &ToolCall) -> Vec<String> {
 pub(super) fn touched(call: &ToolCall) -> Vec<(Touch, String)> {
     let name = call.name.as_str();
     let is_patch = call.arguments.as_str().contains(PATCH_BEGINS);
-    let reads = READING.contains(&name);
-    let modifies = MODIFYING.contains(&name);
-    let is_editor = EDITORS.contains(&name);
+    let reads = READING.contains(name);
+    let modifies = MODIFYING.contains(name);
+    let is_editor = EDITORS.contains(name);
     if !(reads || modifies || is_editor || is_patch) {
         return Vec::new();
     }

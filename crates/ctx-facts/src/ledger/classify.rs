@@ -21,7 +21,7 @@ static CHOICES: WordList = WordList::new("decision.choices");
 const SHORT: usize = 12;
 
 /// A remark such as "wow, it works" is shorter.
-const REMARK: usize = 48;
+const REMARK: usize = 52;
 
 /// Returns the kind of fact that a sentence of the user states; `None` if it says little.
 #[must_use]
@@ -35,6 +35,7 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
     // "Should we always use pnpm?" demands nothing; "can you not touch it?" does.
     let asks = marks.question && sentence.trim_end().ends_with(['?', '？']);
     let (kind, weight) = match marks {
+        _ if is_courtesy(sentence) || is_assent(sentence) => return None,
         _ if asks && !is_addressed(sentence) => (FactKind::Request, 0.52),
         Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
         Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
@@ -44,7 +45,7 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
-        _ if says_little(sentence) || !marks.request && is_fragment(sentence) => return None,
+        _ if says_little(sentence) => return None,
         _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
     };
@@ -54,7 +55,7 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
 /// Whether a question asks for something: "can you never touch it?", "能不能用中文？".
 fn is_addressed(question: &str) -> bool {
     let lower = question.to_lowercase();
-    ADDRESSED.iter().any(|words| lower.contains(words))
+    ADDRESSED.is_in(&lower)
 }
 
 static SUBJECTS: WordList = WordList::new("statement.subjects");
@@ -64,39 +65,31 @@ fn states(sentence: &str, marks: &Marks) -> bool {
     let lower = head_chars(sentence, 24).to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
     let first = words.find(|word| !LEADS.contains(word)).unwrap_or_default();
-    let has_subject = SUBJECTS.contains(&first)
+    let has_subject = SUBJECTS.contains(first)
         || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
     let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);
     !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
 }
 
-/// Whether a sentence is too short to ask for something, or was printed by a program.
+/// Whether a sentence is a remark, or has no more than one content word: "can leave it".
 fn says_little(sentence: &str) -> bool {
     let width = width(sentence.trim());
-    width < SHORT && !Statement::of(sentence).has_value()
+    let statement = Statement::of(sentence);
+    (width < SHORT || statement.gist.words.len() < 2) && !statement.has_value()
         || width < REMARK && Signal::of(sentence).chatter
-        || is_courtesy(sentence)
-        || is_assent(sentence)
-}
-
-/// Whether these are a few words without a value: "this results in".
-fn is_fragment(sentence: &str) -> bool {
-    sentence.chars().all(|c| c.is_ascii_alphabetic() || " ,.'!".contains(c))
-        && sentence.split_whitespace().count() <= 3
-        && !Statement::of(sentence).has_value()
 }
 
 /// Whether a general statement is a demand, unlike "it crashes every time".
 fn demands(marks: &Marks, sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
-    marks.constraint || marks.request || AHEAD.iter().any(|words| lower.contains(words))
+    marks.constraint || marks.request || AHEAD.is_in(&lower)
 }
 
 /// Whether a sentence gives a reason.
 #[must_use]
 pub fn has_reason(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
-    REASONS.iter().any(|words| lower.contains(words))
+    REASONS.is_in(&lower)
 }
 
 /// Whether a sentence with a word such as "chose" is a choice of its speaker, and not a description

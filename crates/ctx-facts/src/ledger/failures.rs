@@ -94,7 +94,7 @@ fn key(essence: &str) -> String {
     let first = words.next().unwrap_or_default();
     let mut key = first.to_owned();
     let mut rest = words.filter(|word| !word.starts_with('-'));
-    if RUNNERS.contains(&first) {
+    if RUNNERS.contains(first) {
         for word in rest.by_ref() {
             key.push(' ');
             key.push_str(word);
@@ -105,7 +105,7 @@ fn key(essence: &str) -> String {
         return key;
     }
     // Except for these, other commands differ by all their arguments.
-    if CHECKERS.contains(&first) {
+    if CHECKERS.contains(first) {
         return key;
     }
     essence.to_owned()

@@ -57,7 +57,7 @@ impl Names {
                 }
                 Block::ToolCall(call) => {
                     let arguments = strings(call.arguments.as_str());
-                    for argument in arguments.into_iter().filter(|it| !CHOICES.contains(&it.key)) {
+                    for argument in arguments.into_iter().filter(|it| !CHOICES.contains(it.key)) {
                         self.text(at, beginning(&argument.value, ARGUMENT));
                     }
                 }

@@ -42,9 +42,7 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
     if sentence.len() > 600 || !(speaks || sentence.contains("i'm")) {
         return None;
     }
-    let says = CHINESE.iter().any(|words| sentence.contains(words))
-        || CHINESE_WORK.is_match(sentence)
-        || in_english(sentence);
+    let says = CHINESE.is_in(sentence) || CHINESE_WORK.is_match(sentence) || in_english(sentence);
     if !says {
         return None;
     }
@@ -56,7 +54,7 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
 
 fn in_english(sentence: &str) -> bool {
     let plain = sentence.replace('’', "'");
-    let is_on = |list: &WordList, word: &str| list.contains(&word.to_lowercase().as_str());
+    let is_on = |list: &WordList, word: &str| list.contains(word.to_lowercase().as_str());
     // "I'm Anna", "I'm a nurse", but not "I'm Ok" and "I'm a bit lost".
     let is_one = |found: Captures<'_>| {
         (found.get(1).is_some() || is_name(&found[2])) && !is_on(&MOODS, &found[2])

@@ -49,7 +49,7 @@ fn shows<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
     static SHOW: WordList = WordList::new("command.shows");
     match words.next().unwrap_or_default() {
         "git" => matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")),
-        first => SHOW.contains(&first),
+        first => SHOW.contains(first),
     }
 }
 

@@ -157,8 +157,7 @@ impl Tokens {
         let arguments = strings(call.arguments.as_str());
         for argument in arguments.iter().take(40) {
             let value = argument.value.trim();
-            if PLACES.contains(&argument.key) && value.len() <= 300 && !value.contains(['\n', '*'])
-            {
+            if PLACES.contains(argument.key) && value.len() <= 300 && !value.contains(['\n', '*']) {
                 let kind = if value.contains("://") { SpanKind::Url } else { SpanKind::Path };
                 let stands = value.contains(['/', '\\', '.']) && value != "." && value != "..";
                 if stands && value != "/" {
@@ -281,5 +280,5 @@ fn own_frame(frames: &str) -> Range<usize> {
 fn changes(tool: &str) -> bool {
     static VERBS: WordList = WordList::new("tools.name_of_change");
     let lower = tool.to_ascii_lowercase();
-    VERBS.iter().any(|verb| lower.contains(verb))
+    VERBS.is_in(&lower)
 }

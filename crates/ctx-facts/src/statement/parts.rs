@@ -62,7 +62,7 @@ impl Statement {
                 None => self.parts.push(Part {
                     word,
                     next: next_of(at),
-                    is_qualifier: at > 0 && QUALIFIERS.contains(&text_at(at - 1)),
+                    is_qualifier: at > 0 && QUALIFIERS.contains(text_at(at - 1)),
                     first: at,
                     last: at,
                     is_value: value.is_some(),
@@ -102,7 +102,7 @@ impl Part {
 }
 
 fn word_of(text: &str) -> Option<u64> {
-    let is_particle = text.starts_with(is_cjk) && PARTICLES.contains(&text);
+    let is_particle = text.starts_with(is_cjk) && PARTICLES.contains(text);
     content_word(text).filter(|_| !is_particle)
 }
 

@@ -251,7 +251,7 @@ fn numbered(text: &str, range: &Range<usize>) -> bool {
     let before = text.slice(..range.start).trim_end();
     let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let after = text.slice(range.end..).trim_start();
-    NUMBERED.contains(&&*noun.to_lowercase())
+    NUMBERED.contains(&noun.to_lowercase())
         || NUMBERED.iter().any(|noun| noun.contains(is_cjk) && after.starts_with(noun))
 }
 

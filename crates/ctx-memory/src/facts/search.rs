@@ -55,7 +55,7 @@ static ASKING: WordList = WordList::new("asking_stems");
 /// Returns the query words that a fact may contain.
 fn asked_for(text: &str) -> Vec<String> {
     let mut words = word_set(text);
-    let is_asking = |word: &String| ASKING.contains(&word.as_str());
+    let is_asking = |word: &String| ASKING.contains(word.as_str());
     // A query of only such words means the words themselves.
     if !words.iter().all(is_asking) {
         words.retain(|word| !is_asking(word));

@@ -5,13 +5,11 @@ use crate::WordList;
 /// Words that only greet, thank or praise.
 static WORDS: WordList = WordList::new("courtesy.words");
 
-/// Polite questions that need no answer.
+/// Clauses that only greet or thank, and polite questions that need no answer.
 static PHRASES: WordList = WordList::new("courtesy.phrases");
 
 /// Words that may be followed by a name: "Hey Mel!", "Thanks, Caroline!".
 static GREETINGS: WordList = WordList::new("courtesy.greetings");
-
-static CHINESE: WordList = WordList::new("courtesy.clauses");
 
 /// Whether a sentence only greets, thanks or praises, without a request or a statement.
 pub fn is_courtesy(sentence: &str) -> bool {
@@ -19,20 +17,16 @@ pub fn is_courtesy(sentence: &str) -> bool {
         return false;
     }
     let bare = sentence.trim_matches(|c: char| !c.is_alphanumeric());
-    let mut clauses = bare.split(['，', ',', '!', '！', '。', '~']).map(str::trim);
-    if clauses.all(|clause| clause.is_empty() || CHINESE.contains(&clause)) {
-        return true;
-    }
     let plain = bare.replace('’', "'");
-    if PHRASES.iter().any(|phrase| plain.eq_ignore_ascii_case(phrase)) {
-        return true;
-    }
-    let words = plain.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let clauses = plain.split(['，', ',', '!', '！', '。', '~']).map(str::trim);
+    let clauses = clauses.filter(|clause| !PHRASES.contains(&clause.to_lowercase()));
+    let words =
+        clauses.flat_map(|clause| clause.split(|c: char| !c.is_alphanumeric() && c != '\''));
     let (mut greets, mut names) = (false, 0);
     for word in words.filter(|word| !word.is_empty()) {
         let lower = word.to_lowercase();
-        if WORDS.contains(&lower.as_str()) {
-            greets |= GREETINGS.contains(&lower.as_str());
+        if WORDS.contains(lower.as_str()) {
+            greets |= GREETINGS.contains(lower.as_str());
         } else if greets && names < 2 && is_name(word) {
             names += 1;
         } else {

@@ -172,12 +172,14 @@ impl Found {
     }
 }
 
-/// Whether a match in letters is a whole word.
+/// Whether a match in letters is a whole word, unlike "go" in "explain.go".
 fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let word = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || matches!(c, '_' | '-' | '/');
     let cue = text.slice(start..end);
-    let before = text.slice(..start).chars().next_back();
-    let after = text.slice(end..).chars().next();
+    let (head, rest) = (text.slice(..start), text.slice(end..));
+    let before = head.strip_suffix('.').unwrap_or(head).chars().next_back();
+    let suffix = rest.strip_prefix('.').filter(|suffix| suffix.starts_with(char::is_alphanumeric));
+    let after = suffix.unwrap_or(rest).chars().next();
     // `n't` is always attached to a word.
     let opens = cue.starts_with(word) && !cue.starts_with("n't");
     let closes = cue.ends_with(word);
@@ -199,7 +201,7 @@ fn begins_clause(text: &str, at: usize) -> bool {
     // "locally use it", "definitely never".
     let adverb = word.len() > 4 && word.ends_with("ly");
     adverb
-        || BEFORE_VERB.contains(&word)
+        || BEFORE_VERB.contains(word)
         || BEFORE_VERB_ANYWHERE.iter().any(|lead| before.ends_with(lead))
 }
 

@@ -38,6 +38,8 @@ pub struct Signal {
     pub announces: bool,
     /// It has no content: praise, greetings, "let me check".
     pub chatter: bool,
+    /// Its other classes.
+    pub marks: Marks,
 }
 
 impl Signal {
@@ -61,7 +63,8 @@ impl Signal {
         let blocked = found.has(List::Blocked) && !question;
         let next = found.has(List::Next) || put_off;
         // "They are never delivered" describes, and demands nothing.
-        let strict = found.has(List::Strict) && Marks::of(&found).constraint;
+        let marks = Marks::of(&found);
+        let strict = found.has(List::Strict) && marks.constraint;
         let wished = found.has(List::Demands) && !is_step(sentence);
         let carries = strict || done || decision || finding || blocked || next;
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
@@ -79,14 +82,8 @@ impl Signal {
             strict,
             announces,
             chatter: announces || says_little || (found.opens(List::Chatter) && !carries),
+            marks,
         }
-    }
-}
-
-impl Signal {
-    /// Whether it describes a state, and neither asks nor plans.
-    pub fn is_report(&self) -> bool {
-        !self.question && !self.next && !self.announces
     }
 }
 
@@ -94,17 +91,17 @@ impl Signal {
 fn ends_later(lower: &str) -> bool {
     static BEFORE: WordList = WordList::new("signals.before_later");
     let end = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
-    end.ends_with(" later") && BEFORE.iter().any(|word| end.contains(word))
+    end.ends_with(" later") && BEFORE.is_in(end)
 }
 
 /// Whether a message only agrees, thanks or tells the agent to continue.
 pub fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40
-        && (ASSENTS.contains(&&*bare)
+        && (ASSENTS.contains(&bare)
             || bare
                 .split([',', '.', '!', ' ', '，', '。', '！', '、'])
-                .all(|word| word.is_empty() || ASSENTS.contains(&word) || FILLERS.contains(&word)))
+                .all(|word| word.is_empty() || ASSENTS.contains(word) || FILLERS.contains(word)))
 }
 
 #[cfg(test)]

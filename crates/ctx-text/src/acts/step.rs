@@ -25,7 +25,7 @@ pub fn is_step(sentence: &str) -> bool {
     let mut rest = words.peekable();
     let these = || ["them", "these", "those"];
     let of_these = first == "keep" && rest.peek().is_some_and(|next| these().contains(next));
-    (of_these || STEPS.contains(&first)) && !rest.any(|word| RULES.contains(&word))
+    (of_these || STEPS.contains(first)) && !rest.any(|word| RULES.contains(word))
 }
 
 /// Beginnings of a request for work, in languages without spaces.
@@ -34,7 +34,7 @@ static TASKS: WordList = WordList::new("request.tasks");
 /// Whether a sentence asks for one piece of work, and not for a way of working.
 #[must_use]
 pub fn is_task(sentence: &str) -> bool {
-    is_step(sentence) || TASKS.iter().any(|start| sentence.starts_with(start))
+    is_step(sentence) || TASKS.begins(sentence)
 }
 
 #[cfg(test)]

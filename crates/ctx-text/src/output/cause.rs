@@ -93,7 +93,7 @@ fn with_following(all: &[&str], at: usize) -> String {
 
 /// Whether a line is no longer part of a panic message.
 fn ends_message(line: &str) -> bool {
-    ENDS.iter().any(|start| line.starts_with(start))
+    ENDS.begins(line)
 }
 
 fn collapsed(line: &str) -> String {
@@ -109,8 +109,8 @@ pub(crate) fn is_logged(line: &str) -> bool {
         line.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let stamped = line.trim_start_matches(['[', '(']).starts_with(|c: char| c.is_ascii_digit());
     let levels = words.by_ref().take(if stamped { 4 } else { 1 });
-    let levelled = levels.into_iter().any(|word| LEVELS.contains(&word));
-    levelled || is_exception(line) || STARTS.iter().any(|start| line.starts_with(start))
+    let levelled = levels.into_iter().any(|word| LEVELS.contains(word));
+    levelled || is_exception(line) || STARTS.begins(line)
 }
 
 fn error_rank(line: &str) -> u8 {
@@ -122,7 +122,7 @@ fn error_rank(line: &str) -> u8 {
         (2, WordList::new("output.possible_errors")),
         (1, WordList::new("output.warnings")),
     ];
-    if ECHOES.iter().any(|echo| line.contains(echo)) {
+    if ECHOES.is_in(line) {
         return 0;
     }
     let lower = line.to_lowercase();
@@ -130,7 +130,7 @@ fn error_rank(line: &str) -> u8 {
     {
         return 5;
     }
-    if is_exception(line) || STARTS.iter().any(|start| lower.starts_with(start)) {
+    if is_exception(line) || STARTS.begins(&lower) {
         return 4;
     }
     let found = PARTS.iter().find(|(_, parts)| parts.iter().any(|part| lower.contains(part)));
@@ -140,7 +140,7 @@ fn error_rank(line: &str) -> u8 {
 /// `TypeError: x`, `java.lang.IllegalStateException: x`, `Uncaught Error: x`.
 fn is_exception(line: &str) -> bool {
     static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| pattern("exception"));
-    EXCEPTION.is_match(line)
+    (line.contains("Error:") || line.contains("Exception:")) && EXCEPTION.is_match(line)
 }
 
 #[cfg(test)]

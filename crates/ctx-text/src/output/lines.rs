@@ -30,7 +30,7 @@ pub fn is_frame(line: &str) -> bool {
 /// Whether a stack frame is in library code.
 pub fn is_foreign(line: &str) -> bool {
     static LIBRARIES: WordList = WordList::new("output.library_frames");
-    LIBRARIES.iter().any(|part| line.contains(part))
+    LIBRARIES.is_in(line)
 }
 
 #[cfg(test)]

@@ -21,9 +21,15 @@ pub(super) fn lines(output: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 /// Returns the line with the totals of a test run, a compiler or a linter.
 pub fn totals(output: &str) -> Option<&str> {
-    let sums = || lines(output).map(str::trim).rev().take(60).filter(|line| is_sum(line));
-    // One failing package matters more than the last passing one.
-    sums().find(|line| says_failed(line)).or_else(|| sums().next())
+    let mut last = None;
+    for line in lines(output).map(str::trim).rev().take(60).filter(|line| is_sum(line)) {
+        // One failing package matters more than the last passing one.
+        if says_failed(line) {
+            return Some(line);
+        }
+        last = last.or(Some(line));
+    }
+    last
 }
 
 fn is_sum(line: &str) -> bool {
@@ -33,9 +39,9 @@ fn is_sum(line: &str) -> bool {
     static IN_WORDS: WordList = WordList::new("output.sums_in_words");
     let lower = line.to_lowercase();
     let counted = lower.chars().any(|c| c.is_ascii_digit());
-    (counted && SUMS.iter().any(|word| lower.contains(word)))
-        || STARTS.iter().any(|word| lower.starts_with(word))
-        || IN_WORDS.iter().any(|word| lower.contains(word))
+    (counted && SUMS.is_in(&lower))
+        || STARTS.begins(&lower)
+        || IN_WORDS.is_in(&lower)
         || (lower.starts_with("finished ") && lower.contains("target(s)"))
         || (counted && lower.contains(" error") && lower.starts_with("found "))
         || lower == "pass"
@@ -55,7 +61,7 @@ pub fn says_failed(line: &str) -> bool {
 /// Whether a tool result says that the user rejected the call, and quotes the user.
 pub fn is_rejection(result: &str) -> bool {
     static STARTS: WordList = WordList::new("output.refusals");
-    STARTS.iter().any(|start| result.starts_with(start))
+    STARTS.begins(result)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ static COMMON_DOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern("common_domain"
 
 /// Classifies a word by its shape.
 pub(super) fn by_shape(word: &str, quoted: bool) -> Option<SpanKind> {
-    if ERRNOS.has(word) || ERROR.is_match(word) {
+    if ERRNOS.contains(word) || ERROR.is_match(word) {
         return Some(SpanKind::ErrorCode);
     }
     if is_id(word) {
@@ -35,7 +35,7 @@ pub(super) fn by_shape(word: &str, quoted: bool) -> Option<SpanKind> {
 pub(super) fn is_host(word: &str) -> bool {
     let Some(found) = HOST.captures(word) else { return false };
     let (_, [name, top, rest]) = found.extract();
-    TOP_DOMAINS.has(top)
+    TOP_DOMAINS.contains(top)
         && has_letter(name)
         && (name.contains('.') || rest.contains('/') || COMMON_DOMAIN.is_match(top))
         && !matches!(name, "self" | "this")
@@ -43,7 +43,7 @@ pub(super) fn is_host(word: &str) -> bool {
 
 fn is_id(word: &str) -> bool {
     if let Some((first, rest)) = word.split_once('/')
-        && BRANCH_PREFIXES.has(first)
+        && BRANCH_PREFIXES.contains(first)
     {
         let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-_/.#".contains(&b);
         return !rest.is_empty() && rest.bytes().all(is_part);
@@ -64,7 +64,10 @@ fn is_hash(word: &str) -> bool {
 fn is_ticket(word: &str) -> bool {
     let Some((_, rest)) = word.split_once('-') else { return false };
     let digits = count_digits(rest);
-    TICKET.is_match(word) && word.len() <= 64 && digits > 0 && !STANDARDS.has_small(word)
+    TICKET.is_match(word)
+        && word.len() <= 64
+        && digits > 0
+        && !STANDARDS.contains(&word.to_ascii_lowercase())
 }
 
 fn is_opaque(word: &str) -> bool {
@@ -82,14 +85,15 @@ fn is_code_name(word: &str) -> bool {
     let last = word.rsplit('.').next().unwrap_or(word);
     let is_joined = inner.contains('_') && !inner.contains("__")
         || word.starts_with("__") && word.ends_with("__");
-    let is_camel = last.len() >= 4 && CAMEL.is_match(last) && !BRANDS.has_small(word);
+    let is_camel =
+        last.len() >= 4 && CAMEL.is_match(last) && !BRANDS.contains(&word.to_ascii_lowercase());
     DOTTED.is_match(word) && has_letter(word) && (inner.len() >= 3 && is_joined || is_camel)
 }
 
 /// Whether a word counts as a name because it is in backticks.
 fn is_quoted_name(word: &str) -> bool {
     (2..=100).contains(&word.len())
-        && !PLAIN_WORDS.has(word)
+        && !PLAIN_WORDS.contains(word)
         && has_letter(word)
         && word.bytes().all(|b| b.is_ascii_graphic())
 }

@@ -1,36 +1,36 @@
 //! Lists of known names: file extensions, folders, error codes, words that are not identifiers.
 
-use crate::word_list::WordSet;
+use crate::WordList;
 
-static EXTENSIONS: WordSet = WordSet::new("spans.extensions");
-static FILE_NAMES: WordSet = WordSet::new("spans.file_names");
+static EXTENSIONS: WordList = WordList::new("spans.extensions");
+static FILE_NAMES: WordList = WordList::new("spans.file_names");
 /// Names with a dot that look like files and are not.
-pub(super) static PRODUCTS: WordSet = WordSet::new("spans.products");
+pub(super) static PRODUCTS: WordList = WordList::new("spans.products");
 /// Folders that paths begin with.
-pub(super) static TOP_FOLDERS: WordSet = WordSet::new("spans.top_folders");
+pub(super) static TOP_FOLDERS: WordList = WordList::new("spans.top_folders");
 /// Such folders that are also ordinary words, which prose puts before a slash.
-pub(super) static ALSO_WORDS: WordSet = WordSet::new("spans.also_words");
+pub(super) static ALSO_WORDS: WordList = WordList::new("spans.also_words");
 /// Parts before the slash in branch names.
-pub(super) static BRANCH_PREFIXES: WordSet = WordSet::new("spans.branch_prefixes");
+pub(super) static BRANCH_PREFIXES: WordList = WordList::new("spans.branch_prefixes");
 /// Commands of chat programs, which look like paths.
-pub(super) static SLASH_COMMANDS: WordSet = WordSet::new("spans.slash_commands");
+pub(super) static SLASH_COMMANDS: WordList = WordList::new("spans.slash_commands");
 /// Error symbols of the C library and of operating systems.
-pub(super) static ERRNOS: WordSet = WordSet::new("spans.errnos");
+pub(super) static ERRNOS: WordList = WordList::new("spans.errnos");
 /// Mixed-case names of products and formats.
-pub(super) static BRANDS: WordSet = WordSet::new("spans.brands");
+pub(super) static BRANDS: WordList = WordList::new("spans.brands");
 /// Names of standards, with a hyphen and a number.
-pub(super) static STANDARDS: WordSet = WordSet::new("spans.standards");
+pub(super) static STANDARDS: WordList = WordList::new("spans.standards");
 /// Words that are often in backticks without being names.
-pub(super) static PLAIN_WORDS: WordSet = WordSet::new("spans.plain_words");
+pub(super) static PLAIN_WORDS: WordList = WordList::new("spans.plain_words");
 /// Top-level domains.
-pub(super) static TOP_DOMAINS: WordSet = WordSet::new("spans.top_domains");
+pub(super) static TOP_DOMAINS: WordList = WordList::new("spans.top_domains");
 
 /// Whether it is a file extension.
 pub(super) fn is_extension(ending: &str) -> bool {
-    ending.len() <= 8 && EXTENSIONS.has_small(ending)
+    ending.len() <= 8 && EXTENSIONS.contains(&ending.to_ascii_lowercase())
 }
 
 /// Whether it is a file name without an extension, or one that begins with a dot.
 pub(super) fn is_file_name(name: &str) -> bool {
-    FILE_NAMES.has(name) || name.strip_prefix(".env.").is_some_and(|rest| !rest.is_empty())
+    FILE_NAMES.contains(name) || name.strip_prefix(".env.").is_some_and(|rest| !rest.is_empty())
 }

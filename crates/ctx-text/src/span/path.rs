@@ -53,7 +53,7 @@ fn is_path(word: &str, quoted: bool) -> bool {
     let last = inner.rsplit('/').next().unwrap_or_default();
     let homed = ["./", "../", "~/"].iter().any(|lead| word.starts_with(lead))
         || (word.starts_with('$') && word.get(1..2).is_some_and(|c| c != "/"));
-    if homed || (is_file(last, false) && !PRODUCTS.has_small(last)) {
+    if homed || (is_file(last, false) && !PRODUCTS.contains(&last.to_ascii_lowercase())) {
         return true;
     }
     // Fractions, dates, ratios.
@@ -68,7 +68,7 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
     if let Some((first, rest)) = inner.split_once('/') {
         return first.chars().any(char::is_alphanumeric) && first.len() + rest.len() > 2;
     }
-    if SLASH_COMMANDS.has(inner) {
+    if SLASH_COMMANDS.contains(inner) {
         return false;
     }
     quoted || inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase())
@@ -78,7 +78,7 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
 fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     let first = inner.split('/').next().unwrap_or_default();
     let last = inner.rsplit('/').next().unwrap_or_default();
-    if BRANCH_PREFIXES.has(first) || first.starts_with('@') {
+    if BRANCH_PREFIXES.contains(first) || first.starts_with('@') {
         return false;
     }
     let count = inner.split('/').count();
@@ -91,7 +91,7 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
         return false;
     }
     // `client/server` and `build/test` are more likely two words.
-    if quoted || (TOP_FOLDERS.has(first) && (count != 2 || !ALSO_WORDS.has(first))) {
+    if quoted || (TOP_FOLDERS.contains(first) && (count != 2 || !ALSO_WORDS.contains(first))) {
         return is_folder || count > 1;
     }
     match count {
@@ -115,7 +115,7 @@ fn is_file(word: &str, quoted: bool) -> bool {
     }
     is_extension(ending)
         && is_name(word)
-        && !PRODUCTS.has_small(word)
+        && !PRODUCTS.contains(&word.to_ascii_lowercase())
         && !matches!(stem, "self" | "this" | "process" | "console")
 }
 

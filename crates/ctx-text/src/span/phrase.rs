@@ -41,7 +41,7 @@ static RETURNS_ANYWHERE: WordList = WordList::new("status_leads_anywhere");
 pub(super) fn is_status(number: &str, before: &str) -> bool {
     let before = before.trim_end();
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let is_returned = RETURNS.contains(&last.to_ascii_lowercase().as_str())
+    let is_returned = RETURNS.contains(last.to_ascii_lowercase().as_str())
         || RETURNS_ANYWHERE.iter().any(|lead| before.ends_with(lead));
-    is_returned && STATUSES.contains(&number)
+    is_returned && STATUSES.contains(number)
 }

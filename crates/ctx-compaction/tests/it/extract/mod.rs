@@ -120,7 +120,7 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 - [ ] Add the limiter middleware [e:21]
 
 ## Key Decisions
-- Which one do you prefer? / B. Signed JWT → user: B, and keep tokens valid for 15 minutes [e:5] [e:6]
+- Which one do you prefer? Signed JWT → user: B, and keep tokens valid for 15 minutes [e:5] [e:6]
 - I chose Argon2id over bcrypt because the OWASP sheet recommends it. [e:7]
 
 ## Next Steps
@@ -166,7 +166,7 @@ A: 测试失败的根本原因是 queue 没有注入。
 - `pnpm test` → TypeError: queue is undefined [e:9]
 
 ## Key Decisions
-- 你希望用哪一种？ / B. 异步导出，完成后通知 → user: B，文件保留 7 天 [e:5] [e:6]
+- 你希望用哪一种？ 异步导出，完成后通知 → user: B，文件保留 7 天 [e:5] [e:6]
 - 决定用 BullMQ 而不是自己写队列，因为项目里已经有 Redis。 [e:7]
 
 ## Critical Context

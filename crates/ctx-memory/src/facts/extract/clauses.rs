@@ -26,7 +26,7 @@ pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
     let is_question = sentence.trim_end_matches(['*', '"', ')', ' ']).ends_with(['?', '？']);
     // The last clause asks, and so do all clauses from the first question word on.
     let asks = |(at, clause): (usize, &&str)| {
-        (at > 0 || is_question) && ASKS.contains(&first_word(clause).as_str())
+        (at > 0 || is_question) && ASKS.contains(first_word(clause).as_str())
     };
     let first = clauses.iter().enumerate().position(asks).unwrap_or(clauses.len());
     clauses.truncate(first.min(clauses.len().saturating_sub(usize::from(is_question))));
@@ -65,7 +65,7 @@ fn clauses(sentence: &str) -> Vec<&str> {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ if ticks || depth > 0 => {}
-            '，' if REASONS.iter().any(|word| rest.starts_with(word)) => {}
+            '，' if REASONS.begins(rest) => {}
             ',' | ';' | '—' | '–' if !opens(rest) => {}
             '-' if !(opens(rest) && sentence.slice(..at).ends_with(' ')) => {}
             ',' | ';' | '—' | '–' | '-' | '，' => {
@@ -80,7 +80,7 @@ fn clauses(sentence: &str) -> Vec<&str> {
 }
 
 fn opens(rest: &str) -> bool {
-    rest.starts_with(' ') && OPENERS.contains(&first_word(rest).as_str())
+    rest.starts_with(' ') && OPENERS.contains(first_word(rest).as_str())
 }
 
 /// Returns the first word of a clause in lower case, without a conjunction.
@@ -88,7 +88,7 @@ fn first_word(clause: &str) -> String {
     static CONJUNCTIONS: WordList = WordList::new("clause.conjunctions");
     let words = clause.split(|c: char| c.is_whitespace() || c == ',');
     let mut words = words.map(|word| word.replace('’', "'").to_lowercase());
-    words.find(|word| !word.is_empty() && !CONJUNCTIONS.contains(&&**word)).unwrap_or_default()
+    words.find(|word| !word.is_empty() && !CONJUNCTIONS.contains(word)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -76,22 +76,22 @@ fn sets_rule(lower: &str) -> bool {
     let mut words = lower.split_whitespace().peekable();
     let is_rule = words.next_if(|word| RULES.contains(word)).is_some();
     let verb = words.find(|word| !RULES.contains(word));
-    is_rule && verb.is_some_and(|verb| RULE_VERBS.contains(&verb))
-        || RULES_ANYWHERE.iter().any(|start| lower.trim_start().starts_with(start))
+    is_rule && verb.is_some_and(|verb| RULE_VERBS.contains(verb))
+        || RULES_ANYWHERE.begins(lower.trim_start())
 }
 
 /// Whether a clause is meaningful without the text around it.
 fn stands_alone(clause: &str) -> bool {
     let chars = clause.chars().count();
     let lower = clause.to_lowercase();
-    let points = |word: &str| PRONOUNS.contains(&word);
+    let points = |word: &str| PRONOUNS.contains(word);
     let first = lower.split(|c: char| !(c.is_alphanumeric() || c == '\'')).next();
     (chars >= 12 || clause.contains(is_cjk) && chars >= 5)
         && chars <= 220
         && words(clause) >= 2
-        && !first.is_some_and(|first| POINTING.contains(&first))
+        && !first.is_some_and(|first| POINTING.contains(first))
         && !lower.split_whitespace().take(6).any(points)
-        && !POINTING_ANYWHERE.iter().any(|start| clause.starts_with(start))
+        && !POINTING_ANYWHERE.begins(clause)
         && ['`', '"'].iter().all(|&quote| clause.matches(quote).count().is_multiple_of(2))
         && !clause.contains("[redacted")
 }
