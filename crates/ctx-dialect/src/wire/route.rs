@@ -66,6 +66,8 @@ pub struct Route {
     pub model: Option<String>,
     /// Whether the answer is a stream, if the path says so (Gemini); otherwise the body does.
     pub streams: Option<bool>,
+    /// Whether the path asks for a compaction of the history: `/responses/compact`.
+    pub is_compaction: bool,
 }
 
 /// Returns the target of a request with this method and path. Any prefix before the API's own path
@@ -78,13 +80,21 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     }
     let path = path_and_query.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let deployment = path.split_once("/deployments/").and_then(|(_, rest)| rest.split('/').next());
-    let of = |protocol| Route { protocol, model: deployment.map(str::to_owned), streams: None };
+    let of = |protocol| Route {
+        protocol,
+        model: deployment.map(str::to_owned),
+        streams: None,
+        is_compaction: false,
+    };
     if path.ends_with("/chat/completions") {
         return Some(of(Protocol::Chat));
     }
     let (before, last) = path.rsplit_once('/')?;
     match last {
         "responses" => Some(of(Protocol::Responses)),
+        "compact" if before.ends_with("/responses") => {
+            Some(Route { is_compaction: true, ..of(Protocol::Responses) })
+        }
         // Messages of OpenAI's threads are not Anthropic conversations.
         "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
@@ -99,6 +109,7 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
                 protocol: Protocol::Gemini,
                 model: Some(model.to_owned()),
                 streams: Some(streams),
+                is_compaction: false,
             })
         }
     }
@@ -114,10 +125,12 @@ mod tests {
             ("/v1/chat/completions", Protocol::Chat),
             ("/v1/responses", Protocol::Responses),
             ("/backend-api/codex/responses/", Protocol::Responses),
+            ("/v1/responses/compact", Protocol::Responses),
             ("/v1/messages?beta=true", Protocol::Messages),
         ] {
-            let found = route("POST", path);
-            assert_eq!(found, Some(Route { protocol, model: None, streams: None }), "{path}");
+            let found =
+                route("POST", path).map(|found| (found.protocol, found.model, found.streams));
+            assert_eq!(found, Some((protocol, None, None)), "{path}");
         }
         let path = "/openai/deployments/gpt-4o/chat/completions?api-version=1";
         assert_eq!(route("POST", path).unwrap().model.as_deref(), Some("gpt-4o"));
@@ -134,7 +147,6 @@ mod tests {
             ("GET", "/v1/models"),
             ("POST", "/v1/messages/count_tokens"),
             ("POST", "/v1/responses/resp_1/cancel"),
-            ("POST", "/v1/responses/compact"),
             ("POST", "/v1/embeddings"),
             ("POST", "/v1/threads/thread_1/messages"),
             ("POST", "/v1beta/models/m:countTokens"),

@@ -83,10 +83,23 @@ pub(super) async fn hold_answer(
 }
 
 impl HeldAnswer {
-    /// Whether the held bytes of a successful answer contain that text.
-    pub(super) fn contains_text(&self, text: &str) -> bool {
-        let held: Vec<u8> = self.held.iter().flatten().copied().collect();
-        self.response.status.is_success() && String::from_utf8_lossy(&held).contains(text)
+    /// Holds the rest of an answer, up to [`MOST_HELD`]. An interrupted answer stays incomplete.
+    pub(super) async fn hold_all(&mut self) {
+        let mut bytes: usize = self.held.iter().map(Bytes::len).sum();
+        while !self.is_whole && bytes <= MOST_HELD {
+            let Ok(next) = next(&mut self.response.body).await else { return };
+            match next {
+                Some(piece) => {
+                    bytes += piece.len();
+                    self.watch.push(&piece);
+                    self.held.push_back(piece);
+                }
+                None => {
+                    self.is_whole = true;
+                    self.watch.end();
+                }
+            }
+        }
     }
 
     fn overflow_of_answer(&self, is_refusal: bool, window: u64) -> Option<Overflow> {

@@ -73,6 +73,14 @@ impl PendingRequest {
         self.ends(RequestOutcome::Failed, None);
     }
 
+    /// Records that ctx itself gave the answer.
+    pub(super) fn answered(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.status = Some(200);
+        }
+        self.ends(RequestOutcome::Ok, None);
+    }
+
     /// Records an outcome.
     fn ends(&mut self, outcome: RequestOutcome, watch: Option<&Watch>) {
         if self.protocol.is_empty() {

@@ -3,6 +3,7 @@
 mod alike;
 mod breaking;
 mod cached;
+mod client_compaction;
 mod continued;
 mod cutting;
 mod limits;
