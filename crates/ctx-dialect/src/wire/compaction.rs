@@ -141,19 +141,21 @@ impl CompactionAnswer<'_> {
         }
         let of_item = [("output_index", "0"), ("item", &*item)];
         let (created, completed) = (answer("in_progress", &[]), answer("completed", &[&item]));
-        let events = [
-            ("response.created", &[("response", &*created)][..]),
-            ("response.output_item.added", &of_item),
-            ("response.output_item.done", &of_item),
-            ("response.completed", &[("response", &*completed)]),
-        ];
-        let event = |(number, (kind, fields)): (usize, (&str, &[(&str, &str)]))| {
-            let data = ObjectWriter::new().text("type", kind).plain("sequence_number", number);
-            let data = fields.iter().fold(data, |data, (key, json)| data.raw(key, json));
-            format!("event: {kind}\ndata: {}\n\n", data.end())
-        };
-        events.into_iter().enumerate().map(event).collect()
+        [
+            event(0, "response.created", &[("response", &created)]),
+            event(1, "response.output_item.added", &of_item),
+            event(2, "response.output_item.done", &of_item),
+            event(3, "response.completed", &[("response", &completed)]),
+        ]
+        .concat()
     }
+}
+
+/// Returns an event of a stream.
+fn event(number: u32, kind: &str, fields: &[(&str, &str)]) -> String {
+    let data = ObjectWriter::new().text("type", kind).plain("sequence_number", number);
+    let data = fields.iter().fold(data, |data, (key, json)| data.raw(key, json));
+    format!("event: {kind}\ndata: {}\n\n", data.end())
 }
 
 #[cfg(test)]
