@@ -118,7 +118,14 @@ pub(super) async fn prepare(
         Cow::Borrowed(_) => body.clone(),
         Cow::Owned(text) => Bytes::from(text),
     };
-    let mut prepared = prepare_whole(proxy, client_request, restored, purpose).await?;
+    let mut prepared = match prepare_whole(proxy, client_request, restored, purpose).await {
+        // The client cannot go on without an item, which can also stand for the whole history.
+        Err(error) if compacts && error.kind() != ErrorKind::Capability => {
+            proxy.warn(&format!("a history is not compacted for its client: {error}"));
+            Prepared::untouched(body.clone())
+        }
+        prepared => prepared?,
+    };
     if compacts {
         let mut saved = whole.to_save.ok_or_else(uncompacted)?;
         saved.session = prepared.context.as_ref().map(|context| context.conversation.id.clone());

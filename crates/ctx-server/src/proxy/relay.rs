@@ -21,7 +21,7 @@ use super::{Family, Proxy, body, failure, headers};
 /// Maximum number of retries with a smaller request after an overflow.
 const MOST_RECOVERIES: u32 = 3;
 
-/// Larger bodies are parsed on a blocking thread.
+/// Larger bodies are parsed on a blocking thread, and those that stand for a longer history.
 const LARGE: usize = 256 << 10;
 
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
@@ -138,7 +138,9 @@ impl Relay {
             let _held = (permit, space);
             prepare(&proxy, &client_request, content, purpose).await
         };
-        let working = if self.content.bytes.len() > LARGE {
+        let is_large = self.content.bytes.len() > LARGE
+            || client_compaction::has_reference(&self.content.bytes);
+        let working = if is_large {
             let large_permit = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || {

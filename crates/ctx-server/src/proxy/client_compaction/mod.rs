@@ -39,6 +39,11 @@ pub(super) fn asks_for_compaction(route: &Route, body: &Bytes) -> bool {
             && ends_in_trigger().unwrap_or_default()
 }
 
+/// Whether a body may have a reference to saved items.
+pub(super) fn has_reference(body: &[u8]) -> bool {
+    memmem::find(body, originals::PREFIX.as_bytes()).is_some()
+}
+
 /// How a provider answered a request for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {

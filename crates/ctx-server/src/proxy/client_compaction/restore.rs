@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use ctx_core::ContentHash;
 use ctx_dialect::openai_responses;
 use ctx_dialect::wire::{Items, Protocol, compaction_content, developer_item, is_trigger};
-use memchr::memmem;
 use serde_json::value::RawValue;
 
+use super::has_reference;
 use super::originals::{OriginalItems, PREFIX, RestoredItems, SavedItems};
 
 /// Stands for items that cannot be restored. The client has kept its user's messages.
@@ -47,8 +47,7 @@ impl<'a> WholeBody<'a> {
         trigger: bool,
     ) -> Self {
         let untouched = || Self { text: Cow::Borrowed(body), lost: None, to_save: None };
-        let has_reference = || memmem::find(body.as_bytes(), PREFIX.as_bytes()).is_some();
-        if protocol != Protocol::Responses || trigger && !has_reference() {
+        if protocol != Protocol::Responses || trigger && !has_reference(body.as_bytes()) {
             return untouched();
         }
         let Some(items) = Items::of(body) else { return untouched() };

@@ -111,6 +111,16 @@ async fn a_short_history_is_not_replaced() {
 }
 
 #[tokio::test]
+async fn a_history_that_cannot_be_compacted_gets_an_item_too() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let mut first = history(1);
+    first[0] = message("developer", &"You are a coding agent. ".repeat(4_000));
+    rig.compact(&first).await;
+    let warnings = rig.warnings.lock().unwrap().clone();
+    assert!(warnings.iter().any(|text| text.contains("is not compacted")), "{warnings:?}");
+}
+
+#[tokio::test]
 async fn an_item_is_good_after_a_restart_and_only_for_its_owner() {
     let set = Set {
         config: "{ server: { summaries: 'extractive', compaction: 'ctx' } }",
