@@ -64,6 +64,7 @@ impl Relay {
         }
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
+            Err(_) if wants_compaction && self.may_compact() => return self.compact().await,
             Err(error) => {
                 self.pending.rejected();
                 let status = failure::status(&error);
@@ -77,7 +78,7 @@ impl Relay {
                 Ok(answer) => answer,
                 Err(error) => return self.failed(&error),
             };
-            if wants_compaction && self.is_uncompacted(&mut answer).await {
+            if wants_compaction && self.may_compact() && self.is_uncompacted(&mut answer).await {
                 return self.compact().await;
             }
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
@@ -96,12 +97,13 @@ impl Relay {
         }
     }
 
+    fn may_compact(&self) -> bool {
+        self.proxy.settings.config.compaction != CompactionBy::Upstream
+    }
+
     /// Whether ctx must compact, because the provider's answer is no compaction. Remembers a
     /// provider that does not compact.
     async fn is_uncompacted(&self, answer: &mut HeldAnswer) -> bool {
-        if self.proxy.settings.config.compaction == CompactionBy::Upstream {
-            return false;
-        }
         answer.hold_all().await;
         let verdict = Verdict::of(answer);
         if verdict == Verdict::Cannot {

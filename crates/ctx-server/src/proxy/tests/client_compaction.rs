@@ -113,9 +113,12 @@ async fn a_short_history_is_not_replaced() {
 #[tokio::test]
 async fn a_history_that_cannot_be_compacted_gets_an_item_too() {
     let rig = Rig::new(provider(), Set::default()).await;
-    let mut first = history(1);
-    first[0] = message("developer", &"You are a coding agent. ".repeat(4_000));
-    rig.compact(&first).await;
+    let mut request = body(&history(1));
+    request["instructions"] = json!("You are a coding agent. ".repeat(4_000));
+    assert_eq!(rig.post(PATH, &request).await.status, 400);
+    request["input"].as_array_mut().unwrap().push(json!({ "type": "compaction_trigger" }));
+    let got = rig.post(PATH, &request).await;
+    assert_eq!((got.status, compactions_in(&got.body)), (StatusCode::OK, 1), "{got:?}");
     let warnings = rig.warnings.lock().unwrap().clone();
     assert!(warnings.iter().any(|text| text.contains("is not compacted")), "{warnings:?}");
 }
