@@ -57,6 +57,9 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// The folder of Anthropic's models on Vertex.
+const ANTHROPIC: &str = "/publishers/anthropic/models";
+
 /// The target of a request, according to its request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -99,14 +102,17 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
         "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
             let (model, verb) = last.rsplit_once(':')?;
-            let streams = match verb {
-                "generateContent" => false,
-                "streamGenerateContent" => true,
+            let (protocol, streams) = match verb {
+                "generateContent" => (Protocol::Gemini, false),
+                "streamGenerateContent" => (Protocol::Gemini, true),
+                // Vertex has Anthropic's API at a path of its own.
+                "rawPredict" if before.ends_with(ANTHROPIC) => (Protocol::Messages, false),
+                "streamRawPredict" if before.ends_with(ANTHROPIC) => (Protocol::Messages, true),
                 _ => return None,
             };
             let is_model = before.ends_with("/models") || before.ends_with("/tunedModels");
             (is_model && !model.is_empty()).then(|| Route {
-                protocol: Protocol::Gemini,
+                protocol,
                 model: Some(model.to_owned()),
                 streams: Some(streams),
                 is_compaction: false,
@@ -138,6 +144,18 @@ mod tests {
         let found = route("POST", path).unwrap();
         assert_eq!((found.protocol, found.streams), (Protocol::Gemini, Some(true)));
         assert_eq!(found.model.as_deref(), Some("gemini-2.5-pro"));
+    }
+
+    #[test]
+    fn anthropics_models_on_vertex_have_its_api() {
+        let models = "/v1/projects/p/locations/us-east5/publishers/anthropic/models";
+        for (verb, streams) in [("rawPredict", false), ("streamRawPredict", true)] {
+            let found = route("POST", &format!("{models}/claude-sonnet-4-5:{verb}")).unwrap();
+            assert_eq!((found.protocol, found.streams), (Protocol::Messages, Some(streams)));
+            assert_eq!(found.model.as_deref(), Some("claude-sonnet-4-5"));
+            let other = models.replace("anthropic", "meta");
+            assert_eq!(route("POST", &format!("{other}/llama:{verb}")), None);
+        }
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub struct Settings {
     pub agent: Option<String>,
     /// Receives warnings for the user.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// Receives a line for each compaction, and for each refusal of the provider.
+    pub note: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 ctx_core::partial_debug!(Settings, it, config = it.config);

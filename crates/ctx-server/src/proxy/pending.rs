@@ -95,6 +95,12 @@ impl PendingRequest {
         }
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
+        if outcome == RequestOutcome::Refused {
+            let status = record.status.unwrap_or_default();
+            let note =
+                format!("conversation {}: refused by the provider ({status})", record.session);
+            (self.proxy.settings.note)(&note);
+        }
         if let Some((conversation, _)) = &self.conversation
             && outcome == RequestOutcome::Ok
             && record.attempts > 1

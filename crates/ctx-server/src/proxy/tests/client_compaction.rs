@@ -98,6 +98,9 @@ async fn an_undone_compaction_leaves_the_whole_history() {
     assert!(compaction.details.as_ref().unwrap()["receipt"].is_object());
     let entry = compaction.entry_id.clone().unwrap();
     rig.proxy.undo(&records[0].session, &entry).await.unwrap();
+    let noted =
+        rig.notes.lock().unwrap().iter().filter(|n| n.contains("of the facts kept")).count();
+    assert_eq!(noted, 1);
     let whole: Vec<Value> = long.into_iter().chain([message("user", "And now?")]).collect();
     assert_eq!(rig.received(&next).await, whole);
 }
