@@ -90,7 +90,9 @@ impl Attempt<'_> {
         let mut limits = self.set_budget(conversation, &mut state, retry)?;
         let Some(session) = &mut state.session else { return Err(lost()) };
         let mut compaction = None;
-        if retry.is_some() || matches!(purpose, Purpose::Compact) && is_worth_compacting(session) {
+        if retry.is_some()
+            || matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits)
+        {
             compaction = self.compact(conversation, session, retry, limits).await;
         }
         let mut assembled = self.run_engine(session, limits).await;
@@ -201,7 +203,9 @@ impl Attempt<'_> {
         let mut trigger = CompactionTrigger::Overflow;
         if retry.is_none() {
             trigger = CompactionTrigger::Manual;
-            budget = budget.min(messages(session).scale(CLIENT_COMPACTION_SHARE));
+            let (ledger, history) = (&session.ledger, history(session, limits));
+            let other = ledger.corrected(ledger.fixed() + limits.instructions);
+            budget = budget.min(other + history.scale(CLIENT_COMPACTION_SHARE));
         }
         let compacting = session.compact(trigger, None, |request| {
             request.force = true;
@@ -228,17 +232,18 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the size of all messages of a session.
-fn messages(session: &HostedSession) -> Tokens {
+/// Returns the size of all messages of a session but its instructions.
+fn history(session: &HostedSession, limits: ModelLimits) -> Tokens {
     let counter = session.ledger.counter();
     let items = session.history.items().iter();
-    session.ledger.corrected(items.filter_map(|item| item.entry.tokens(counter).ok()).sum())
+    let all: Tokens = items.filter_map(|item| item.entry.tokens(counter).ok()).sum();
+    session.ledger.corrected(all - limits.instructions)
 }
 
 /// Whether a client that asks for a compaction can gain from it. A history of a quarter of the
 /// smallest window is not what fills the client's.
-fn is_worth_compacting(session: &HostedSession) -> bool {
-    messages(session) >= session.resolved.guard.hard_min_tokens.scale(0.25)
+fn is_worth_compacting(session: &HostedSession, limits: ModelLimits) -> bool {
+    history(session, limits) >= session.resolved.guard.hard_min_tokens.scale(0.25)
 }
 
 /// Runs engine code. A panic counts as an error of the engine.
