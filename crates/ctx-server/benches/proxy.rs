@@ -82,6 +82,7 @@ impl Proxied {
             engine: None,
             agent: None,
             warn: Box::new(|_| {}),
+            note: Box::new(|_| {}),
         };
         let trace =
             Trace::at(home.path().join("traces"), TraceLimits::default()).expect("a folder");

@@ -6,10 +6,10 @@ from . import clients, libraries, openclaw, pi, proxied, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
-COMMANDS = (clients.Codex, clients.Gemini, clients.Qwen, clients.OpenCode, clients.Claude)
+COMMANDS = (clients.Codex, clients.CodexCompaction, clients.Gemini, clients.Qwen, clients.OpenCode, clients.Claude)
 PROXIED = {c.name: c for c in COMMANDS}
-ALL = ["sdk", "codex", "gemini", "qwen", "opencode", "pi", "openclaw", "claude", *libraries.ALL]
-CI = ["sdk", "codex", "gemini", "pi", "anthropic-runner", "vercel-ai"]
+ALL = ["sdk", "codex", "codex-compaction", "gemini", "qwen", "opencode", "pi", "openclaw", "claude", *libraries.ALL]
+CI = ["sdk", "codex", "codex-compaction", "gemini", "pi", "anthropic-runner", "vercel-ai"]
 SKIPPED = 77
 
 

@@ -5,6 +5,7 @@ import sqlite3
 
 from .room import CTX, MODULES, NODE
 
+PLANTED = "Never push to the branch stable-7."  # a rule of the first turn
 CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
 
 
@@ -18,6 +19,7 @@ class Client:
     window = 16_000  # tokens; what ctx is told
     turns = 8
     fails_alone = True  # without ctx, some turns fail; others compact by themselves
+    compacts = False  # it asks its provider for compactions
     is_right = True  # its own prompts are such as a provider takes
 
     def settings(self, room, base):
@@ -61,6 +63,33 @@ enabled = false
         resume = ["resume", "--last"] if turn > 1 else []
         command = [MODULES / ".bin/codex", "exec", "--skip-git-repo-check"]
         return [*command, *resume, "--json", f"BIGREAD {turn}"]
+
+
+class CodexCompaction(Codex):
+    """Codex as it is with OpenAI: it asks the provider for compactions, which this one cannot make."""
+
+    name = "codex-compaction"
+    limit = 0
+    window = 200_000
+    compacts = True
+
+    def settings(self, room, base):
+        room.write(
+            ".codex/config.toml",
+            f"""model = "fake-model"
+openai_base_url = "{base}/v1"
+model_context_window = 40000
+model_auto_compact_token_limit = 16000
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+""",
+        )
+        return {"OPENAI_API_KEY": "dummy", "CODEX_API_KEY": "dummy"}
+
+    def command(self, turn):
+        command = super().command(turn)
+        return [*command[:-1], f"{command[-1]}. {PLANTED}"] if turn == 1 else command
 
 
 class Gemini(Client):

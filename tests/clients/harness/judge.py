@@ -83,6 +83,22 @@ def judge(client, alone, through):
     yield words, share >= CACHED_AT_LEAST * before
 
 
+def judge_compactions(client, alone, through, planted):
+    """Returns the checks of a client that asks its provider for compactions."""
+    yield "without ctx: the last turn fails", not alone.turns[-1][0]
+    yield f"every turn is well ({complaints(through)})", through.well() == client.turns
+    refusals = [r["refusal"] for r in through.requests if r["refusal"]]
+    is_asked = len(refusals) == 1 and "compaction_trigger" in refusals[0]
+    yield f"only one prompt is refused, which asks for a compaction ({refusals[:2]})", is_asked
+    compactions = sum(1 for record in through.records if record.get("compaction"))
+    yield f"ctx compacts twice or more ({compactions})", compactions >= 2
+    yield "ctx had a part in it", bool(through.marked())
+    # Requests for summaries have no tools.
+    prompts = [r for r in through.requests if r["body"].get("tools")]
+    without = [r["number"] for r in prompts if planted not in json.dumps(r["body"])]
+    yield f"each prompt has the planted rule (not {without})", bool(prompts) and not without
+
+
 def complaints(run):
     return "; ".join(why for ok, why in run.turns if not ok)[:300] or "all"
 

@@ -1,6 +1,7 @@
 """A client without ctx and through `ctx serve`, in the same turns."""
 
-from .judge import Run, judge, row
+from .clients import PLANTED
+from .judge import Run, judge, judge_compactions, row
 from .room import Room, reading
 
 
@@ -8,7 +9,10 @@ def check(client):
     """Returns the failed checks, and the row of the table."""
     alone = held(client, "alone", lambda _room, upstream: upstream)
     through = held(client, "through", lambda room, upstream: room.serve(upstream, client.window))
-    faults = [words for words, holds in judge(client, alone, through) if not holds]
+    checks = judge(client, alone, through)
+    if client.compacts:
+        checks = judge_compactions(client, alone, through, PLANTED)
+    faults = [words for words, holds in checks if not holds]
     if faults:
         faults.append(f"see {alone.folder} and {through.folder}")
     return faults, row(client.name, alone, through)

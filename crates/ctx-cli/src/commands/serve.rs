@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         writes: mcp::Writes::WithToken,
         others: None,
     });
-    let warnings = Out::new(global);
+    let (warnings, notes) = (Out::new(global), Out::new(global));
     let settings = Settings {
         host,
         config,
@@ -80,6 +80,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         engine: args.engine.clone(),
         agent: Some(agent.to_string()),
         warn: Box::new(move |warning| warnings.warn(warning)),
+        note: Box::new(move |note| notes.note(note)),
     };
     let (config, home) = (settings.host.config.clone(), settings.host.home.clone());
     let proxy = Proxy::new(settings, trace, Metrics::default())?;

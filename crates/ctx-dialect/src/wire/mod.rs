@@ -32,6 +32,7 @@
 
 mod assemble;
 mod call_ids;
+mod compaction;
 mod error;
 mod history;
 mod merge;
@@ -45,6 +46,9 @@ mod unit;
 mod watch;
 
 pub use assemble::OutgoingUnit;
+pub use compaction::{
+    CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
+};
 pub use error::error_body;
 pub use request::Request;
 pub use route::{Protocol, Route, route};

@@ -57,6 +57,9 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// The folder of Anthropic's models on Vertex.
+const ANTHROPIC: &str = "/publishers/anthropic/models";
+
 /// The target of a request, according to its request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -66,6 +69,8 @@ pub struct Route {
     pub model: Option<String>,
     /// Whether the answer is a stream, if the path says so (Gemini); otherwise the body does.
     pub streams: Option<bool>,
+    /// Whether the path asks for a compaction of the history: `/responses/compact`.
+    pub is_compaction: bool,
 }
 
 /// Returns the target of a request with this method and path. Any prefix before the API's own path
@@ -78,27 +83,39 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     }
     let path = path_and_query.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let deployment = path.split_once("/deployments/").and_then(|(_, rest)| rest.split('/').next());
-    let of = |protocol| Route { protocol, model: deployment.map(str::to_owned), streams: None };
+    let of = |protocol| Route {
+        protocol,
+        model: deployment.map(str::to_owned),
+        streams: None,
+        is_compaction: false,
+    };
     if path.ends_with("/chat/completions") {
         return Some(of(Protocol::Chat));
     }
     let (before, last) = path.rsplit_once('/')?;
     match last {
         "responses" => Some(of(Protocol::Responses)),
+        "compact" if before.ends_with("/responses") => {
+            Some(Route { is_compaction: true, ..of(Protocol::Responses) })
+        }
         // Messages of OpenAI's threads are not Anthropic conversations.
         "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
             let (model, verb) = last.rsplit_once(':')?;
-            let streams = match verb {
-                "generateContent" => false,
-                "streamGenerateContent" => true,
+            let (protocol, streams) = match verb {
+                "generateContent" => (Protocol::Gemini, false),
+                "streamGenerateContent" => (Protocol::Gemini, true),
+                // Vertex has Anthropic's API at a path of its own.
+                "rawPredict" if before.ends_with(ANTHROPIC) => (Protocol::Messages, false),
+                "streamRawPredict" if before.ends_with(ANTHROPIC) => (Protocol::Messages, true),
                 _ => return None,
             };
             let is_model = before.ends_with("/models") || before.ends_with("/tunedModels");
             (is_model && !model.is_empty()).then(|| Route {
-                protocol: Protocol::Gemini,
+                protocol,
                 model: Some(model.to_owned()),
                 streams: Some(streams),
+                is_compaction: false,
             })
         }
     }
@@ -114,10 +131,12 @@ mod tests {
             ("/v1/chat/completions", Protocol::Chat),
             ("/v1/responses", Protocol::Responses),
             ("/backend-api/codex/responses/", Protocol::Responses),
+            ("/v1/responses/compact", Protocol::Responses),
             ("/v1/messages?beta=true", Protocol::Messages),
         ] {
-            let found = route("POST", path);
-            assert_eq!(found, Some(Route { protocol, model: None, streams: None }), "{path}");
+            let found =
+                route("POST", path).map(|found| (found.protocol, found.model, found.streams));
+            assert_eq!(found, Some((protocol, None, None)), "{path}");
         }
         let path = "/openai/deployments/gpt-4o/chat/completions?api-version=1";
         assert_eq!(route("POST", path).unwrap().model.as_deref(), Some("gpt-4o"));
@@ -128,13 +147,24 @@ mod tests {
     }
 
     #[test]
+    fn anthropics_models_on_vertex_have_its_api() {
+        let models = "/v1/projects/p/locations/us-east5/publishers/anthropic/models";
+        for (verb, streams) in [("rawPredict", false), ("streamRawPredict", true)] {
+            let found = route("POST", &format!("{models}/claude-sonnet-4-5:{verb}")).unwrap();
+            assert_eq!((found.protocol, found.streams), (Protocol::Messages, Some(streams)));
+            assert_eq!(found.model.as_deref(), Some("claude-sonnet-4-5"));
+            let other = models.replace("anthropic", "meta");
+            assert_eq!(route("POST", &format!("{other}/llama:{verb}")), None);
+        }
+    }
+
+    #[test]
     fn requests_other_than_conversations_have_no_route() {
         for (method, path) in [
             ("GET", "/v1/responses"),
             ("GET", "/v1/models"),
             ("POST", "/v1/messages/count_tokens"),
             ("POST", "/v1/responses/resp_1/cancel"),
-            ("POST", "/v1/responses/compact"),
             ("POST", "/v1/embeddings"),
             ("POST", "/v1/threads/thread_1/messages"),
             ("POST", "/v1beta/models/m:countTokens"),

@@ -3,14 +3,12 @@
 use ctx_core::{Message, Role};
 use serde_json::value::RawValue;
 
+use super::compaction::COMPACTIONS;
 use super::peek::peek;
 use super::result_ids::{ResultIds, ResultMatcher};
 use super::{Protocol, call_ids};
 use crate::json::elements;
 use crate::{anthropic, gemini, openai_responses};
-
-/// The types of OpenAI's compaction items.
-const COMPACTIONS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
 /// A part of the history that is kept or dropped as a whole: one message, or all adjacent Responses
 /// items of one answer (reasoning, text, calls), because reasoning is refused without the item that

@@ -125,7 +125,9 @@ impl HostedSession {
         set: impl FnOnce(&mut CompactRequest),
     ) -> Result<CompactResult> {
         self.ingest().await?;
-        let view = self.take_view()?;
+        let mut view = self.take_view()?;
+        // What the last request withheld is no part of the session.
+        view.ledger_mut().pending = Tokens::ZERO;
         let turn = self.turn(now);
         let mut request = CompactRequest::new(self.id.clone(), view, turn, trigger);
         set(&mut request);

@@ -22,6 +22,8 @@ pub struct ServerConfig {
     pub upstreams: UpstreamsConfig,
     /// Which model writes summaries. Default: `upstream`.
     pub summaries: SummariesBy,
+    /// Who compacts a history if the client asks for it, as Codex does. Default: `auto`.
+    pub compaction: CompactionBy,
     /// The maximum size of a request body, decoded, in bytes. Default: 64 MiB.
     #[schemars(range(min = 1024))]
     pub max_body_bytes: u64,
@@ -73,6 +75,19 @@ pub enum SummariesBy {
     Extractive,
 }
 
+/// Who answers a request for a compaction (`compaction_trigger`, `/responses/compact`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum CompactionBy {
+    /// The provider; ctx if its first answer shows that it cannot.
+    #[default]
+    Auto,
+    /// ctx.
+    Ctx,
+    /// The provider.
+    Upstream,
+}
+
 /// `server.timeouts`: in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -106,6 +121,7 @@ impl Default for ServerConfig {
             origins: Vec::new(),
             upstreams: UpstreamsConfig::default(),
             summaries: SummariesBy::default(),
+            compaction: CompactionBy::default(),
             max_body_bytes: 64 << 20,
             max_requests: 256,
             max_conversations: 256,

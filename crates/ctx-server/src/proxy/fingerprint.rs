@@ -53,7 +53,8 @@ impl Salt {
         Ok(Self(salt))
     }
 
-    fn hash(&self, parts: &[&[u8]], bytes: usize) -> String {
+    /// Returns the keyed hash of some parts in hex.
+    pub(super) fn hash(&self, parts: &[&[u8]], bytes: usize) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -75,6 +76,12 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
+    /// Returns the client's name of its session, from a header.
+    pub(super) fn session(headers: &HeaderMap) -> Option<&[u8]> {
+        let header = NAMES.iter().find_map(|name| headers.get(*name));
+        header.map(|value| value.as_bytes()).filter(|value| !value.is_empty())
+    }
+
     /// Returns the fingerprint of a request.
     pub(super) fn of(
         salt: &Salt,
@@ -86,9 +93,7 @@ impl Fingerprint {
     ) -> Self {
         let first =
             first_user_unit(units).map(|units| units.hash().to_string()).unwrap_or_default();
-        let header = NAMES.iter().find_map(|name| headers.get(*name));
-        let header = header.map(|value| value.as_bytes()).filter(|value| !value.is_empty());
-        let named = header.or(cache_key.map(str::as_bytes));
+        let named = Self::session(headers).or(cache_key.map(str::as_bytes));
         let key = headers::secrets(headers, query, named);
         let name = match named {
             Some(name) => [b"named".as_slice(), name],

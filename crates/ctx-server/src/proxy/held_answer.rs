@@ -14,6 +14,9 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum number of held bytes. A larger answer is not a refusal.
 const MOST_HELD: usize = 1 << 20;
 
+/// Maximum number of held bytes of a compaction.
+const MOST_COMPACTED: usize = 16 << 20;
+
 /// How long an answer without content is held: a refusal arrives at once, and a client that
 /// receives nothing may give up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -83,10 +86,23 @@ pub(super) async fn hold_answer(
 }
 
 impl HeldAnswer {
-    /// Whether the held bytes of a successful answer contain that text.
-    pub(super) fn contains_text(&self, text: &str) -> bool {
-        let held: Vec<u8> = self.held.iter().flatten().copied().collect();
-        self.response.status.is_success() && String::from_utf8_lossy(&held).contains(text)
+    /// Holds the rest of an answer, up to [`MOST_COMPACTED`]. An interrupted answer stays incomplete.
+    pub(super) async fn hold_all(&mut self) {
+        let mut bytes: usize = self.held.iter().map(Bytes::len).sum();
+        while !self.is_whole && bytes <= MOST_COMPACTED {
+            let Ok(next) = next(&mut self.response.body).await else { return };
+            match next {
+                Some(piece) => {
+                    bytes += piece.len();
+                    self.watch.push(&piece);
+                    self.held.push_back(piece);
+                }
+                None => {
+                    self.is_whole = true;
+                    self.watch.end();
+                }
+            }
+        }
     }
 
     fn overflow_of_answer(&self, is_refusal: bool, window: u64) -> Option<Overflow> {

@@ -12,6 +12,7 @@
 mod attempt;
 mod body;
 mod cache_break;
+mod client_compaction;
 mod client_request;
 mod config;
 mod conversation;
@@ -58,11 +59,12 @@ use tokio::sync::Semaphore;
 use crate::Host;
 use crate::http::Metrics;
 use crate::trace::Trace;
+use client_compaction::OriginalItems;
 use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
 
-pub use config::{ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
+pub use config::{CompactionBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
@@ -88,6 +90,8 @@ pub struct Settings {
     pub agent: Option<String>,
     /// Receives warnings for the user.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// Receives a line for each compaction, and for each refusal of the provider.
+    pub note: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 ctx_core::partial_debug!(Settings, it, config = it.config);
@@ -111,6 +115,9 @@ pub struct Proxy {
     large: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
     unwritten: Unwritten,
+    originals: OriginalItems,
+    /// The providers that did not compact a history for their client.
+    cannot_compact: Mutex<HashSet<Family>>,
 }
 
 /// The lost writes that were already reported.
@@ -153,11 +160,13 @@ impl Proxy {
         Ok(Arc::new(Self {
             client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
-            salt,
             conversations: Arc::new(Conversations::new(most, store, trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,
+            originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
+            salt,
+            cannot_compact: Mutex::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
@@ -228,6 +237,24 @@ impl Proxy {
         self.trace.settle();
         if let Some(store) = &self.conversations.store {
             store.settle();
+        }
+    }
+
+    /// Whether ctx answers a request for a compaction without asking the provider.
+    fn compacts(&self, family: Family) -> bool {
+        let cannot = || self.cannot_compact.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.settings.config.compaction {
+            CompactionBy::Auto => cannot().contains(&family),
+            CompactionBy::Ctx => true,
+            CompactionBy::Upstream => false,
+        }
+    }
+
+    fn set_cannot_compact(&self, family: Family) {
+        let mut cannot = self.cannot_compact.lock().unwrap_or_else(PoisonError::into_inner);
+        if cannot.insert(family) {
+            let url = self.settings.upstreams.base(family);
+            self.warn(&format!("{url} does not compact histories for its clients: ctx does"));
         }
     }
 

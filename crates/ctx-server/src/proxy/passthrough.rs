@@ -6,11 +6,16 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
+use ctx_dialect::json::Object;
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Family, Proxy, body, failure, headers};
 use crate::trace::RequestOutcome;
+
+/// Paths that only count the tokens of a history, or store it.
+const COUNTING: [&str; 5] =
+    ["count_tokens", "countTokens", "computeTokens", "/threads", "/batches"];
 
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
@@ -28,6 +33,10 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
         headers: headers::to_upstream(parts.headers, false),
         body: content.bytes.clone(),
     };
+    if carries_history(path, &content.bytes) {
+        let path = path.split('?').next().unwrap_or_default();
+        proxy.warn(&format!("histories sent to {path} pass unchanged: ctx does not know this API"));
+    }
     match proxy.client.send(outgoing).await {
         Ok(answer) => {
             let outcome = if answer.status.is_success() {
@@ -46,6 +55,18 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
             failure::answer(None, failure::status(&error), &error)
         }
     }
+}
+
+/// Whether a body has a list of messages, and its path asks for an answer to them.
+fn carries_history(path: &str, body: &[u8]) -> bool {
+    let counts = |name: &str| path.contains(name);
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    if !text.trim_start().starts_with('{') || COUNTING.into_iter().any(counts) {
+        return false;
+    }
+    let (object, _) = Object::parse_prefix(text);
+    let list = object.array("messages").or_else(|| object.array("contents")).unwrap_or_default();
+    list.first().and_then(|first| Object::of(first)).is_some_and(|first| first.has("role"))
 }
 
 /// Streams an answer. Its permit is held until the end.

@@ -73,6 +73,14 @@ impl PendingRequest {
         self.ends(RequestOutcome::Failed, None);
     }
 
+    /// Records that ctx itself gave the answer.
+    pub(super) fn answered(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.status = Some(200);
+        }
+        self.ends(RequestOutcome::Ok, None);
+    }
+
     /// Records an outcome.
     fn ends(&mut self, outcome: RequestOutcome, watch: Option<&Watch>) {
         if self.protocol.is_empty() {
@@ -87,6 +95,12 @@ impl PendingRequest {
         }
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
+        if outcome == RequestOutcome::Refused {
+            let status = record.status.unwrap_or_default();
+            let note =
+                format!("conversation {}: refused by the provider ({status})", record.session);
+            (self.proxy.settings.note)(&note);
+        }
         if let Some((conversation, _)) = &self.conversation
             && outcome == RequestOutcome::Ok
             && record.attempts > 1

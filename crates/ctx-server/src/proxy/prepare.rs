@@ -1,22 +1,24 @@
 //! Converts a client's body to the provider's.
 
 use ctx_core::text::Slice;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ctx_core::{Error, ErrorKind, Result, Role};
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{OutgoingUnit, Request};
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
 
-use super::Proxy;
 use super::attempt::{AssembledAttempt, Attempt};
 use super::cache_break::CachedRequest;
+use super::client_compaction::WholeBody;
 use super::client_request::ClientRequest;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
 use super::units::{self, RequestUnit};
+use super::{Proxy, headers};
 use crate::hosted::AssembledRequest;
 use crate::trace::Record;
 
@@ -29,6 +31,8 @@ pub(super) struct Prepared {
     pub(super) body: Bytes,
     /// Its description; `None` if it passes unchanged.
     pub(super) context: Option<RequestContext>,
+    /// The content of the compaction item with which ctx answers.
+    pub(super) compacted: Option<String>,
 }
 
 /// The description of a request.
@@ -40,9 +44,26 @@ pub(super) struct RequestContext {
     pub(super) estimated: u64,
     /// The request, to detect cache breaks in the next one.
     pub(super) sent: Arc<CachedRequest>,
-    /// Whether Codex requests a compaction of its history: it accepts only an item of that type as
-    /// the answer.
-    pub(super) wants_compaction: bool,
+}
+
+/// What a request is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// To be sent.
+    Send,
+    /// To be sent again.
+    Retry(Retry),
+    /// To be compacted and answered by ctx.
+    Compact,
+}
+
+impl Purpose {
+    pub(super) fn retry(self) -> Option<Retry> {
+        match self {
+            Self::Retry(retry) => Some(retry),
+            Self::Send | Self::Compact => None,
+        }
+    }
 }
 
 /// A retry after the provider refused the request.
@@ -57,7 +78,7 @@ pub(super) struct Retry {
 
 impl Prepared {
     fn untouched(body: Bytes) -> Self {
-        Self { body, context: None }
+        Self { body, context: None, compacted: None }
     }
 
     /// Whether the request can be reduced after a refusal.
@@ -82,13 +103,53 @@ pub(super) async fn prepare(
     proxy: &Proxy,
     client_request: &ClientRequest,
     body: Bytes,
-    retry: Option<Retry>,
+    purpose: Purpose,
 ) -> Result<Prepared> {
-    let text = std::str::from_utf8(&body).map_err(|error| {
+    let compacts = matches!(purpose, Purpose::Compact);
+    let session = Fingerprint::session(&client_request.headers);
+    let query = client_request.query.as_deref();
+    let owner = headers::secrets(&client_request.headers, query, session);
+    let whole =
+        WholeBody::of(&proxy.originals, client_request.protocol(), utf8(&body)?, &owner, !compacts);
+    if let Some(why) = whole.lost {
+        proxy.warn(&format!("a part of a history is lost: {why}; the model is told so"));
+    }
+    let restored = match whole.text {
+        Cow::Borrowed(_) => body.clone(),
+        Cow::Owned(text) => Bytes::from(text),
+    };
+    let mut prepared = match prepare_whole(proxy, client_request, restored, purpose).await {
+        // The client cannot go on without an item, which can also stand for the whole history.
+        Err(error) if compacts && error.kind() != ErrorKind::Capability => {
+            proxy.warn(&format!("a history is not compacted for its client: {error}"));
+            Prepared::untouched(body.clone())
+        }
+        prepared => prepared?,
+    };
+    if compacts {
+        let mut saved = whole.to_save.ok_or_else(uncompacted)?;
+        saved.session = prepared.context.as_ref().map(|context| context.conversation.id.clone());
+        prepared.compacted = Some(proxy.originals.save(&saved, &owner)?);
+    }
+    Ok(prepared)
+}
+
+fn utf8(body: &Bytes) -> Result<&str> {
+    std::str::from_utf8(body).map_err(|error| {
         Error::new(ErrorKind::InvalidInput, "the request body is not UTF-8")
             .with("at", error.valid_up_to())
             .hint("send JSON in UTF-8")
-    })?;
+    })
+}
+
+/// Makes a request with its whole history fit.
+async fn prepare_whole(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+    purpose: Purpose,
+) -> Result<Prepared> {
+    let text = utf8(&body)?;
     if has_more_objects(text, MOST_OBJECTS) {
         proxy.warn(
             "a request has more messages and tool calls than any model can read: \
@@ -108,6 +169,9 @@ pub(super) async fn prepare(
         return Err(unthreaded());
     }
     let units = RequestUnit::all(&request);
+    if matches!(purpose, Purpose::Compact) && request.is_continued {
+        return Err(uncompacted());
+    }
     if request.is_continued || units::answers_unknown_calls(&units) {
         proxy.warn(
             "a request continues a history stored at the provider (previous_response_id, \
@@ -120,7 +184,7 @@ pub(super) async fn prepare(
     if request.units.is_empty() {
         return Ok(Prepared::untouched(body));
     }
-    let prepared = assemble(proxy, client_request, &request, &units, &body, retry).await?;
+    let prepared = assemble(proxy, client_request, &request, &units, &body, purpose).await?;
     Ok(prepared.unwrap_or_else(|| Prepared::untouched(body.clone())))
 }
 
@@ -131,7 +195,7 @@ async fn assemble(
     request: &Request<'_>,
     units: &[RequestUnit<'_>],
     body: &Bytes,
-    retry: Option<Retry>,
+    purpose: Purpose,
 ) -> Result<Option<Prepared>> {
     let cache_key = request.cache_key.as_deref();
     let query = client_request.query.as_deref();
@@ -148,7 +212,7 @@ async fn assemble(
     RequestUnit::parse_new(units, &ids);
     conversation.set_bytes(body.len());
     let attempt = Attempt { proxy, client_request, request, units, ids };
-    let result = attempt.assemble(&conversation, retry).await;
+    let result = attempt.assemble(&conversation, purpose).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
     let Some(AssembledAttempt { assembled, record, estimated, sent }) = result? else {
@@ -161,14 +225,17 @@ async fn assemble(
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
     let body = match put {
-        std::borrow::Cow::Borrowed(_) => body.clone(),
-        std::borrow::Cow::Owned(text) => Bytes::from(text),
+        Cow::Borrowed(_) => body.clone(),
+        Cow::Owned(text) => Bytes::from(text),
     };
-    let wants_compaction = units.last().is_some_and(
-        |unit| matches!(&unit.message().role, Role::Other(kind) if &**kind == "compaction_trigger"),
-    );
-    let context = RequestContext { conversation, record, estimated, sent, wants_compaction };
-    Ok(Some(Prepared { body, context: Some(context) }))
+    let context = RequestContext { conversation, record, estimated, sent };
+    Ok(Some(Prepared { body, context: Some(context), compacted: None }))
+}
+
+/// Returns the error for a compaction of a history that is not in the request.
+fn uncompacted() -> Error {
+    Error::new(ErrorKind::Capability, "ctx cannot compact a history that it does not see")
+        .hint("let the client send its whole history instead of a reference to it")
 }
 
 /// Returns the error that makes the client send its whole history instead of continuing a thread.

@@ -10,16 +10,18 @@ use ctx_model::Method;
 use tokio::time::Instant;
 
 use super::body::{ContentEncoding, RequestBody};
+use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
+use super::config::CompactionBy;
 use super::held_answer::{HeldAnswer, hold_answer};
 use super::pending::{PendingRequest, passing};
-use super::prepare::{Prepared, Retry, prepare};
+use super::prepare::{Prepared, Purpose, Retry, prepare};
 use super::{Family, Proxy, body, failure, headers};
 
 /// Maximum number of retries with a smaller request after an overflow.
 const MOST_RECOVERIES: u32 = 3;
 
-/// Larger bodies are parsed on a blocking thread.
+/// Larger bodies are parsed on a blocking thread, and those that stand for a longer history.
 const LARGE: usize = 256 << 10;
 
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
@@ -55,8 +57,14 @@ struct Relay {
 
 impl Relay {
     async fn run(mut self) -> Response {
-        let mut prepared = match self.prepare(None).await {
+        let (route, body) = (&self.client_request.route, &self.content.bytes);
+        let wants_compaction = client_compaction::asks_for_compaction(route, body);
+        if wants_compaction && self.proxy.compacts(self.client_request.family) {
+            return self.compact().await;
+        }
+        let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
+            Err(_) if wants_compaction && self.may_compact() => return self.compact().await,
             Err(error) => {
                 self.pending.rejected();
                 let status = failure::status(&error);
@@ -66,15 +74,12 @@ impl Relay {
         let mut attempt = 1;
         loop {
             self.note(&prepared, attempt);
-            let answer = match self.send(&prepared).await {
+            let mut answer = match self.send(&prepared).await {
                 Ok(answer) => answer,
                 Err(error) => return self.failed(&error),
             };
-            if prepared.context.as_ref().is_some_and(|context| context.wants_compaction)
-                && answer.contains_text("\"message\"")
-                && !answer.contains_text("\"compaction\"")
-            {
-                return self.failed(&uncompacted());
+            if wants_compaction && self.may_compact() && self.is_uncompacted(&mut answer).await {
+                return self.compact().await;
             }
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
                 return self.answer(answer, &prepared, attempt);
@@ -83,7 +88,7 @@ impl Relay {
                 return self.answer(answer, &prepared, attempt);
             }
             let retry = Retry { attempt, most: MOST_RECOVERIES, overflow };
-            match self.prepare(Some(retry)).await {
+            match self.prepare(Purpose::Retry(retry)).await {
                 // An unchanged request would be refused again.
                 Ok(again) if again.body != prepared.body => prepared = again,
                 _ => return self.answer(answer, &prepared, attempt),
@@ -92,7 +97,38 @@ impl Relay {
         }
     }
 
-    async fn prepare(&mut self, retry: Option<Retry>) -> Result<Prepared> {
+    fn may_compact(&self) -> bool {
+        self.proxy.settings.config.compaction != CompactionBy::Upstream
+    }
+
+    /// Whether ctx must compact, because the provider's answer is no compaction. Remembers a
+    /// provider that does not compact.
+    async fn is_uncompacted(&self, answer: &mut HeldAnswer) -> bool {
+        answer.hold_all().await;
+        let verdict = Verdict::of(answer);
+        if verdict == Verdict::Cannot {
+            self.proxy.set_cannot_compact(self.client_request.family);
+        }
+        verdict != Verdict::Pass
+    }
+
+    /// Compacts the history, and answers with an item that stands for it.
+    async fn compact(mut self) -> Response {
+        let prepared = match self.prepare(Purpose::Compact).await {
+            Ok(prepared) => prepared,
+            Err(error) => return self.failed(&error),
+        };
+        self.note(&prepared, 1);
+        let sent = prepared.context.as_ref().map_or(0, |context| context.record.sent_tokens.get());
+        let content = prepared.compacted.unwrap_or_default();
+        let body = String::from_utf8_lossy(&prepared.body);
+        let route = &self.client_request.route;
+        let response = client_compaction::answer(route, &body, &content, sent);
+        self.pending.answered();
+        response
+    }
+
+    async fn prepare(&mut self, purpose: Purpose) -> Result<Prepared> {
         let began = Instant::now();
         let (proxy, client_request, content) =
             (self.proxy.clone(), self.client_request.clone(), self.content.bytes.clone());
@@ -102,9 +138,11 @@ impl Relay {
         let large = self.proxy.large.clone();
         let work = async move {
             let _held = (permit, space);
-            prepare(&proxy, &client_request, content, retry).await
+            prepare(&proxy, &client_request, content, purpose).await
         };
-        let working = if self.content.bytes.len() > LARGE {
+        let is_large = self.content.bytes.len() > LARGE
+            || client_compaction::has_reference(&self.content.bytes);
+        let working = if is_large {
             let large_permit = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || {
@@ -180,12 +218,4 @@ impl Relay {
         self.pending.fails();
         failure::answer(Some(self.client_request.protocol()), failure::status(error), error)
     }
-}
-
-/// Returns the error for Codex if the provider answered its compaction request with a message.
-fn uncompacted() -> Error {
-    Error::new(ErrorKind::Capability, "the provider cannot compact for Codex").hint(
-        "start a new session with `model_provider = \"ctx\"` and `[model_providers.ctx]`, \
-         `name = \"ctx\"`: Codex then compacts by itself (see docs/server.md)",
-    )
 }

@@ -23,6 +23,7 @@ pub(super) fn record_compaction(
             &format!("conversation {conversation}: {text}"),
         );
     }
+    (proxy.settings.note)(&note(conversation, compacted));
     // A summary may contain secrets.
     let redacted = |text: &str| Redactor::builtin().redact(text).text.into_owned();
     let details = compacted.details.as_ref().map(|details| redacted(&details.to_string()));
@@ -38,6 +39,19 @@ pub(super) fn record_compaction(
         summarised,
         undone: false,
     }
+}
+
+/// Describes a compaction in a line.
+fn note(conversation: &str, compacted: &Compacted) -> String {
+    let after = compacted.tokens_after.map(|tokens| format!(" to {tokens}")).unwrap_or_default();
+    let receipt = compacted.details.as_ref().and_then(Details::from_json).map(|it| it.receipt);
+    let coverage = receipt.map(|receipt| receipt.audit.coverage * 100.0);
+    let kept = coverage.map(|share| format!(", {share:.1} % of the facts kept"));
+    let before = compacted.tokens_before;
+    format!(
+        "conversation {conversation}: compacted from {before}{after} tokens{}",
+        kept.unwrap_or_default()
+    )
 }
 
 /// Returns the summary facts in a compaction's receipt. Other engines may write none.

@@ -18,12 +18,16 @@ use super::conversation::{Conversation, ConversationState};
 use super::learned_window::LearnedWindow;
 use super::limits::ModelLimits;
 use super::pending::is_plausible;
-use super::prepare::Retry;
+use super::prepare::{Purpose, Retry};
 use super::summary_models::SummaryTarget;
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
 use crate::hosted::{self, AssembledRequest, HostedSession};
 use crate::trace::{CompactionRecord, Record};
+
+/// The share of its history that a client has left after a compaction that it asked for. Its limit
+/// is not known to ctx; with less it would soon ask again.
+const CLIENT_COMPACTION_SHARE: f64 = 0.5;
 
 /// A request and its conversation.
 pub(super) struct Attempt<'a> {
@@ -51,7 +55,7 @@ impl Attempt<'_> {
     pub(super) async fn assemble(
         self,
         conversation: &Conversation,
-        retry: Option<Retry>,
+        purpose: Purpose,
     ) -> Result<Option<AssembledAttempt>> {
         let mut state = conversation.state.lock().await;
         if let Err(error) = self.open(conversation, &mut state).await {
@@ -82,10 +86,13 @@ impl Attempt<'_> {
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
+        let retry = purpose.retry();
         let mut limits = self.set_budget(conversation, &mut state, retry)?;
         let Some(session) = &mut state.session else { return Err(lost()) };
         let mut compaction = None;
-        if let Some(retry) = retry {
+        if retry.is_some()
+            || matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits)
+        {
             compaction = self.compact(conversation, session, retry, limits).await;
         }
         let mut assembled = self.run_engine(session, limits).await;
@@ -178,25 +185,34 @@ impl Attempt<'_> {
         target.model(self.proxy.writer.clone())
     }
 
-    /// Compacts the session after the provider refused the request.
+    /// Compacts the session: after the provider refused the request, or for the client.
     async fn compact(
         &self,
         conversation: &Conversation,
         session: &mut HostedSession,
-        retry: Retry,
+        retry: Option<Retry>,
         limits: ModelLimits,
     ) -> Option<CompactionRecord> {
         // The provider's count shows how far the counter is off, unless it includes the answer.
         let estimated = session.sent.estimated;
-        if let Some(counted) = retry.overflow.prompt.filter(|n| is_plausible(*n, estimated)) {
+        let counted = retry.and_then(|retry| retry.overflow.prompt);
+        if let Some(counted) = counted.filter(|n| is_plausible(*n, estimated)) {
             session.correct(counted, estimated);
         }
-        let budget = session.ledger.limit() - limits.withheld(&session.ledger);
-        let compacting = session.compact(CompactionTrigger::Overflow, None, |request| {
+        let mut budget = session.ledger.limit() - limits.withheld(&session.ledger);
+        let mut trigger = CompactionTrigger::Overflow;
+        if retry.is_none() {
+            trigger = CompactionTrigger::Manual;
+            let (ledger, history) = (&session.ledger, history(session, limits));
+            let other = ledger.corrected(ledger.fixed() + limits.instructions);
+            budget = budget.min(other + history.scale(CLIENT_COMPACTION_SHARE));
+        }
+        let compacting = session.compact(trigger, None, |request| {
             request.force = true;
             request.token_budget = Some(budget);
-            request.attempt = retry.attempt;
-            request.max_attempts = retry.most;
+            if let Some(retry) = retry {
+                (request.attempt, request.max_attempts) = (retry.attempt, retry.most);
+            }
         });
         match guarded(compacting).await {
             Ok(result) => {
@@ -214,6 +230,20 @@ impl Attempt<'_> {
     fn warn_failed(&self, error: &Error) {
         self.proxy.warn(&format!("the engine failed; requests are assembled without it: {error}"));
     }
+}
+
+/// Returns the size of all messages of a session but its instructions.
+fn history(session: &HostedSession, limits: ModelLimits) -> Tokens {
+    let counter = session.ledger.counter();
+    let items = session.history.items().iter();
+    let all: Tokens = items.filter_map(|item| item.entry.tokens(counter).ok()).sum();
+    session.ledger.corrected(all - limits.instructions)
+}
+
+/// Whether a client that asks for a compaction can gain from it. A history of a quarter of the
+/// smallest window is not what fills the client's.
+fn is_worth_compacting(session: &HostedSession, limits: ModelLimits) -> bool {
+    history(session, limits) >= session.resolved.guard.hard_min_tokens.scale(0.25)
 }
 
 /// Runs engine code. A panic counts as an error of the engine.

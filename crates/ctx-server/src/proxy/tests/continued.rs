@@ -1,6 +1,6 @@
 //! Requests that continue a conversation stored at the provider.
 
-use ctx_testkit::provider::{FakeProvider, Raw, Reply, Step};
+use ctx_testkit::provider::{FakeProvider, Step};
 
 use super::*;
 
@@ -59,24 +59,6 @@ async fn a_thread_requested_by_a_program_passes_unchanged() {
     }
     let warnings = rig.warnings.lock().unwrap().clone();
     assert!(warnings.len() == 1 && warnings[0].contains("thread"), "{warnings:?}");
-}
-
-#[tokio::test]
-async fn codex_is_told_how_to_compact_if_the_provider_does_not() {
-    let rig = Rig::new(provider(), Set::default()).await;
-    for stream in [true, false] {
-        let body = json!({ "model": "m", "stream": stream, "input": [
-            { "type": "message", "role": "user", "content": "hi" },
-            { "type": "compaction_trigger" }] });
-        let got = rig.post("/v1/responses", &body).await;
-        let message = got.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(got.status == 400 && message.contains("model_providers.ctx"), "{got:?}");
-    }
-    let item = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "x" });
-    let answer = json!({ "id": "r", "status": "completed", "output": [item] }).to_string();
-    rig.provider.extend([Step::new(Reply::Raw(Raw { body: answer.clone(), ..Raw::default() }))]);
-    let body = json!({ "model": "m", "input": [{ "type": "compaction_trigger" }] });
-    assert_eq!(rig.post("/v1/responses", &body).await.body, answer);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod alike;
 mod breaking;
 mod cached;
+mod client_compaction;
 mod continued;
 mod cutting;
 mod limits;
@@ -39,6 +40,7 @@ struct Rig {
     shutdown: Shutdown,
     running: JoinHandle<()>,
     warnings: Arc<Mutex<Vec<String>>>,
+    notes: Arc<Mutex<Vec<String>>>,
     client: Client,
 }
 
@@ -106,6 +108,8 @@ impl Rig {
         let config = Config::parse(set.config).unwrap();
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let sink = warnings.clone();
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let noted = notes.clone();
         let upstream = set.upstream.unwrap_or_else(|| format!("{}{}", provider.url(), set.base));
         let settings = Settings {
             config: config.section().unwrap(),
@@ -115,6 +119,7 @@ impl Rig {
             engine: set.engine.map(str::to_owned),
             agent: None,
             warn: Box::new(move |text| sink.lock().unwrap().push(text.to_owned())),
+            note: Box::new(move |text| noted.lock().unwrap().push(text.to_owned())),
         };
         let records = path.join("proxy/traces");
         let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
@@ -124,7 +129,7 @@ impl Rig {
         let routes = status_routes(proxy.metrics()).merge(proxy.router());
         let running = tokio::spawn(bound.serve(routes, shutdown.clone()));
         let client = Client::default();
-        Self { provider, home, proxy, url, shutdown, running, warnings, client }
+        Self { provider, home, proxy, url, shutdown, running, warnings, notes, client }
     }
 
     /// Stops it, and returns what another one needs to continue.

@@ -136,6 +136,7 @@ fn the_summary_model_must_be_configured() {
         window: None,
         engine: None,
         agent: None,
+        note: Box::new(|_| {}),
         warn: Box::new(|_| {}),
     };
     let records = home.path().join("records");

@@ -1,0 +1,200 @@
+//! Compactions that a client of the Responses API asks for: by a last item `compaction_trigger`, or
+//! at the path `/responses/compact`. The answer has one `compaction` item, whose content the client
+//! sends back unread in later requests, in place of the history.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use super::peek::peek;
+use super::unit::span;
+use super::{Protocol, Route};
+use crate::json::{Object, ObjectWriter, array, elements};
+use crate::sse::SseParser;
+
+/// The types of OpenAI's compaction items.
+pub(super) const COMPACTIONS: [&str; 3] =
+    ["compaction", "compaction_summary", "context_compaction"];
+const TRIGGER: &str = "compaction_trigger";
+
+/// The items of a Responses body, oldest first.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    body: &'a str,
+    at: Range<usize>,
+    all: Vec<&'a RawValue>,
+}
+
+impl<'a> Items<'a> {
+    /// Finds the items of a body; `None` if its input is not a list.
+    #[must_use]
+    pub fn of(body: &'a str) -> Option<Self> {
+        let (object, error) = Object::parse_prefix(body);
+        let input = object.get(Protocol::Responses.history()).filter(|_| error.is_none())?;
+        let (from, to) = span(body, input);
+        Some(Self { body, at: from..to, all: elements(input)? })
+    }
+
+    /// Returns them as in the body.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a str> {
+        self.all.iter().map(|item| item.get())
+    }
+
+    /// Whether the last item asks for a compaction.
+    #[must_use]
+    pub fn end_in_trigger(&self) -> bool {
+        self.iter().next_back().is_some_and(is_trigger)
+    }
+
+    /// Returns the body with other items.
+    #[must_use]
+    pub fn replaced<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
+        let (before, after) = (self.body.get(..self.at.start), self.body.get(self.at.end..));
+        [before.unwrap_or_default(), &array(items), after.unwrap_or_default()].concat()
+    }
+}
+
+/// Whether an item asks for a compaction of the items before it.
+#[must_use]
+pub fn is_trigger(item: &str) -> bool {
+    peek(item, ["type"]) == [Some(TRIGGER.into())]
+}
+
+/// Returns the content of a compaction item; `None` for other items.
+#[must_use]
+pub fn compaction_content(item: &str) -> Option<Cow<'_, str>> {
+    let [kind] = peek(item, ["type"]);
+    kind.filter(|kind| COMPACTIONS.contains(&&**kind))?;
+    let [content] = peek(item, ["encrypted_content"]);
+    content
+}
+
+/// Returns an item that holds a message of a developer.
+#[must_use]
+pub fn developer_item(text: &str) -> String {
+    let part = ObjectWriter::new().text("type", "input_text").text("text", text).end();
+    let message = ObjectWriter::new().text("type", "message").text("role", "developer");
+    message.raw("content", array([part])).end()
+}
+
+/// Returns the number of compaction items in an answer.
+#[must_use]
+pub fn compactions_in(answer: &str) -> usize {
+    let is_one = |item: &&&RawValue| compaction_content(item.get()).is_some();
+    if let Ok(whole) = Object::parse(answer) {
+        return whole.array("output").unwrap_or_default().iter().filter(is_one).count();
+    }
+    let (mut parser, mut bytes, mut count) = (SseParser::new(answer.len()), answer.as_bytes(), 0);
+    while let Some(event) = parser.next(&mut bytes) {
+        let data = event.data.unwrap_or_default();
+        let Ok(event) = Object::parse(&data) else { continue };
+        if event.text("type").as_deref() == Some("response.output_item.done") {
+            count += event.get("item").iter().filter(is_one).count();
+        }
+    }
+    count
+}
+
+/// An answer to a request for a compaction.
+#[derive(Clone, Debug)]
+pub struct CompactionAnswer<'a> {
+    /// The ids of the answer and of the item end in this.
+    pub id: &'a str,
+    /// The content of the item.
+    pub content: &'a str,
+    /// The model of the request.
+    pub model: &'a str,
+    /// When it was made, in seconds since 1970.
+    pub created_at: i64,
+    /// The tokens of the compacted history.
+    pub tokens: u64,
+}
+
+impl CompactionAnswer<'_> {
+    /// Returns the body of the answer: a stream of events, or one object.
+    #[must_use]
+    pub fn body(&self, route: &Route, streams: bool) -> String {
+        let item = ObjectWriter::new()
+            .text("type", "compaction")
+            .text("id", &format!("cmp_{}", self.id))
+            .text("encrypted_content", self.content)
+            .end();
+        let object = if route.is_compaction { "response.compaction" } else { "response" };
+        let answer = |status: &str, items: &[&String]| {
+            let usage = ObjectWriter::new()
+                .plain("input_tokens", self.tokens)
+                .plain("output_tokens", 0)
+                .plain("total_tokens", self.tokens);
+            ObjectWriter::new()
+                .text("id", &format!("resp_{}", self.id))
+                .text("object", object)
+                .plain("created_at", self.created_at)
+                .text("status", status)
+                .text("model", self.model)
+                .raw("output", array(items))
+                .raw("usage", usage.end())
+                .end()
+        };
+        if !streams || route.is_compaction {
+            return answer("completed", &[&item]);
+        }
+        let of_item = [("output_index", "0"), ("item", &*item)];
+        let (created, completed) = (answer("in_progress", &[]), answer("completed", &[&item]));
+        [
+            event(0, "response.created", &[("response", &created)]),
+            event(1, "response.output_item.added", &of_item),
+            event(2, "response.output_item.done", &of_item),
+            event(3, "response.completed", &[("response", &completed)]),
+        ]
+        .concat()
+    }
+}
+
+/// Returns an event of a stream.
+fn event(number: u32, kind: &str, fields: &[(&str, &str)]) -> String {
+    let data = ObjectWriter::new().text("type", kind).plain("sequence_number", number);
+    let data = fields.iter().fold(data, |data, (key, json)| data.raw(key, json));
+    format!("event: {kind}\ndata: {}\n\n", data.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::route;
+
+    const ANSWER: CompactionAnswer<'_> =
+        CompactionAnswer { id: "1", content: "c", model: "m", created_at: 9, tokens: 5 };
+
+    #[test]
+    fn an_answer_has_one_item_in_each_form() {
+        for (path, streams) in
+            [("/v1/responses", true), ("/v1/responses", false), ("/v1/responses/compact", true)]
+        {
+            let body = ANSWER.body(&route("POST", path).unwrap(), streams);
+            assert_eq!(compactions_in(&body), 1, "{body}");
+            assert_eq!(body.starts_with("event:"), path == "/v1/responses" && streams);
+        }
+    }
+
+    #[test]
+    fn other_items_are_replaced_and_the_rest_of_the_body_is_unchanged() {
+        let body =
+            r#"{"a": 1.50, "input": [ {"type":"message"}, {"type":"compaction_trigger"} ], "b":2}"#;
+        let items = Items::of(body).unwrap();
+        assert!(items.end_in_trigger());
+        assert_eq!(items.replaced(["7"]), r#"{"a": 1.50, "input": [7], "b":2}"#);
+        for other in [r#"{"input":"compaction_trigger"}"#, "{}", "[]", r#"{"input":[1]"#] {
+            assert!(Items::of(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_answer_in_words_has_no_item() {
+        let said = r#"{"output":[{"type":"message","content":[{"text":"compaction"}]}]}"#;
+        let event = format!("data: {{\"type\":\"response.output_item.done\",\"item\":{said}}}\n\n");
+        for answer in [said, &event, "", "{", "data: {\n\n"] {
+            assert_eq!(compactions_in(answer), 0, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Saves the items that a compaction item stands for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::fingerprint::Salt;
+use crate::private_files::{self, LruFiles, file_of};
+
+/// The content of an item begins with this.
+pub(super) const PREFIX: &str = "ctx1-";
+
+/// Maximum size of all files; beyond it, the least recently changed files are deleted.
+const MOST_BYTES: u64 = 512 << 20;
+/// Maximum number of files.
+const MOST_FILES: usize = 4_000;
+/// Maximum size of the items of one reference. The oldest ones of a longer history are left out.
+const MOST_RESTORED: usize = 32 << 20;
+/// The number of histories in memory.
+const MOST_HELD: usize = 8;
+
+/// The items of a compaction.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::proxy) struct SavedItems {
+    /// The conversation.
+    pub(in crate::proxy) session: Option<String>,
+    /// The earlier compaction that the items follow.
+    pub(in crate::proxy) parent: Option<String>,
+    /// The items after it, oldest first.
+    pub(in crate::proxy) items: Vec<Box<RawValue>>,
+}
+
+/// The history of a compaction.
+#[derive(Debug)]
+pub(super) struct RestoredItems {
+    pub(super) id: String,
+    pub(super) items: Vec<Box<RawValue>>,
+    /// Whether its oldest items are missing.
+    pub(super) is_truncated: bool,
+}
+
+/// The folder of saved items.
+#[derive(Debug)]
+pub(in crate::proxy) struct OriginalItems {
+    folder: PathBuf,
+    salt: Salt,
+    files: Mutex<LruFiles>,
+    /// The histories used last, the newest at the end.
+    held: Mutex<Vec<Arc<RestoredItems>>>,
+}
+
+impl OriginalItems {
+    pub(in crate::proxy) fn at(folder: PathBuf, salt: Salt) -> Self {
+        let files = Mutex::new(LruFiles::of(&folder, private_files::id_of));
+        Self { folder, salt, files, held: Mutex::default() }
+    }
+
+    /// Saves items, and returns the content of an item that stands for them and their parents. Only
+    /// `owner` can restore them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if they cannot be written.
+    pub(in crate::proxy) fn save(&self, saved: &SavedItems, owner: &[u8]) -> Result<String> {
+        let failed = private_files::unwritable("cannot save a compacted history", &self.folder);
+        private_files::create_folder(&self.folder).map_err(failed)?;
+        let json = serde_json::to_vec(saved).map_err(|error| failed(error.into()))?;
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        ctx_disk::write_atomic(&file_of(&self.folder, &id), &json)?;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.record_use(&id, json.len() as u64);
+        for old in files.evict(MOST_BYTES, MOST_FILES, &id) {
+            // Best effort: the next server lists it again.
+            let _ = fs::remove_file(file_of(&self.folder, &old));
+        }
+        Ok(format!("{PREFIX}{id}-{}", self.mac(&id, owner)))
+    }
+
+    /// Returns the items that the content of an item stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] for content that was not given to this owner,
+    /// [`ErrorKind::NotFound`] if the items are gone.
+    pub(super) fn restore(&self, content: &str, owner: &[u8]) -> Result<Arc<RestoredItems>> {
+        let parts = content.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+        let id = parts.filter(|(id, mac)| self.mac(id, owner) == *mac).map(|(id, _)| id);
+        let id = id.ok_or_else(|| {
+            Error::new(ErrorKind::InvalidInput, "the compaction item is of another user or home")
+        })?;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = held.iter().position(|known| known.id == id);
+        let restored = match known.map(|at| held.remove(at)) {
+            Some(known) => known,
+            None => Arc::new(self.read_all(id)?),
+        };
+        held.push(restored.clone());
+        if held.len() > MOST_HELD {
+            held.remove(0);
+        }
+        Ok(restored)
+    }
+
+    /// Reads the items of a compaction and of its parents.
+    fn read_all(&self, id: &str) -> Result<RestoredItems> {
+        let newest = self.read(id)?;
+        let mut parent = newest.parent;
+        let mut bytes: usize = newest.items.iter().map(|item| item.get().len()).sum();
+        let mut parts = vec![newest.items];
+        while let Some(of) = parent.as_deref().filter(|_| bytes <= MOST_RESTORED) {
+            let Ok(saved) = self.read(of) else { break };
+            bytes += saved.items.iter().map(|item| item.get().len()).sum::<usize>();
+            (parent, _) = (saved.parent, parts.push(saved.items));
+        }
+        let items = parts.into_iter().rev().flatten().collect();
+        Ok(RestoredItems { id: id.to_owned(), items, is_truncated: parent.is_some() })
+    }
+
+    fn read(&self, id: &str) -> Result<SavedItems> {
+        let gone = || Error::new(ErrorKind::NotFound, "the history of a compaction item is gone");
+        if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(gone());
+        }
+        let path: &Path = &file_of(&self.folder, id);
+        let bytes = ctx_disk::read(path).map_err(|error| gone().source(error))?;
+        serde_json::from_slice(&bytes).map_err(|error| gone().source(error))
+    }
+
+    /// Returns the authentication code of a reference.
+    fn mac(&self, id: &str, owner: &[u8]) -> String {
+        self.salt.hash(&[b"compaction", id.as_bytes(), owner], 16)
+    }
+}
