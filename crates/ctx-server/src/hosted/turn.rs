@@ -126,7 +126,7 @@ impl HostedSession {
     ) -> Result<CompactResult> {
         self.ingest().await?;
         let mut view = self.take_view()?;
-        // What the last request withheld is no part of the session.
+        // The session does not include what the last request withheld.
         view.ledger_mut().pending = Tokens::ZERO;
         let turn = self.turn(now);
         let mut request = CompactRequest::new(self.id.clone(), view, turn, trigger);

@@ -119,7 +119,7 @@ pub(super) async fn prepare(
         Cow::Owned(text) => Bytes::from(text),
     };
     let mut prepared = match prepare_whole(proxy, client_request, restored, purpose).await {
-        // The client cannot go on without an item, which can also stand for the whole history.
+        // The client cannot go on without an item, which can also replace the whole history.
         Err(error) if compacts && error.kind() != ErrorKind::Capability => {
             proxy.warn(&format!("a history is not compacted for its client: {error}"));
             Prepared::untouched(body.clone())

@@ -21,7 +21,7 @@ use super::{Family, Proxy, body, failure, headers};
 /// Maximum number of retries with a smaller request after an overflow.
 const MOST_RECOVERIES: u32 = 3;
 
-/// Larger bodies are parsed on a blocking thread, and those that stand for a longer history.
+/// Larger bodies are parsed on a blocking thread, and those that refer to a longer history.
 const LARGE: usize = 256 << 10;
 
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
@@ -101,7 +101,7 @@ impl Relay {
         self.proxy.settings.config.compaction != CompactionBy::Upstream
     }
 
-    /// Whether ctx must compact, because the provider's answer is no compaction. Remembers a
+    /// Whether ctx must compact, because the provider did not. Remembers a
     /// provider that does not compact.
     async fn is_uncompacted(&self, answer: &mut HeldAnswer) -> bool {
         answer.hold_all().await;
@@ -112,7 +112,7 @@ impl Relay {
         verdict != Verdict::Pass
     }
 
-    /// Compacts the history, and answers with an item that stands for it.
+    /// Compacts the history, and answers with an item that replaces it.
     async fn compact(mut self) -> Response {
         let prepared = match self.prepare(Purpose::Compact).await {
             Ok(prepared) => prepared,

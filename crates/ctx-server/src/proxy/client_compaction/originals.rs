@@ -1,4 +1,4 @@
-//! Saves the items that a compaction item stands for.
+//! Saves the items that a compaction item replaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl OriginalItems {
         Self { folder, salt, files, held: Mutex::default() }
     }
 
-    /// Saves items, and returns the content of an item that stands for them and their parents. Only
+    /// Saves items, and returns the content of an item that replaces them and their parents. Only
     /// `owner` can restore them.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl OriginalItems {
         Ok(format!("{PREFIX}{id}-{}", self.mac(&id, owner)))
     }
 
-    /// Returns the items that the content of an item stands for.
+    /// Returns the items that a compaction item replaced, by its content.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::has_reference;
 use super::originals::{OriginalItems, PREFIX, RestoredItems, SavedItems};
 
-/// Stands for items that cannot be restored. The client has kept its user's messages.
+/// Replaces items that cannot be restored. The client has kept its user's messages.
 const LOST: &str = "[The earlier part of this conversation was compacted, and its content is not \
                     available any more. Ask the user if something in it is needed.]";
 
@@ -21,7 +21,7 @@ pub(in crate::proxy) struct WholeBody<'a> {
     pub(in crate::proxy) text: Cow<'a, str>,
     /// Why an item could not be restored.
     pub(in crate::proxy) lost: Option<String>,
-    /// What a compaction of it saves; `None` if its history is no list.
+    /// What a compaction of it saves; `None` if its history is not a list.
     pub(in crate::proxy) to_save: Option<SavedItems>,
 }
 
