@@ -14,6 +14,7 @@ use crate::formats::{self, Agent, Beginning, Environment, LastUsage, in_database
 
 /// The folders in which agents store their sessions.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct AgentHomes {
     roots: Vec<(Agent, PathBuf)>,
 }
@@ -47,7 +48,6 @@ pub struct Discovery {
 impl AgentHomes {
     /// Returns the folders of all agents except ctx: those in the variables that the agents read,
     /// otherwise the agents' defaults.
-    #[must_use]
     pub fn from_env() -> Self {
         let environment = Environment::current();
         let with_agent = |agent: Agent| {
@@ -58,7 +58,6 @@ impl AgentHomes {
     }
 
     /// Adds a folder that contains sessions of `agent`, such as `~/.claude/projects`.
-    #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
         self
