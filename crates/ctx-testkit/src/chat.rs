@@ -60,6 +60,7 @@ impl Step {
 
 /// A model that follows a script. After the end of the script it answers every request with the
 /// request's number, or as set by [`always`](Self::always).
+#[must_use]
 pub struct ScriptedChat {
     card: ModelCard,
     steps: Mutex<VecDeque<Step>>,
@@ -72,18 +73,8 @@ pub struct ScriptedChat {
 impl ScriptedChat {
     /// Creates a model with this name and window.
     pub fn new(name: impl Into<String>, window: u32) -> Self {
-        let name = name.into();
-        let (provider, id) = name.split_once('/').unwrap_or(("script", &name));
-        let card = ModelCard {
-            provider: provider.to_owned(),
-            id: id.to_owned(),
-            api: "openai-completions".into(),
-            window: Some(Tokens(window)),
-            max_output: None,
-            name: name.clone(),
-        };
         Self {
-            card,
+            card: ModelCard::new(name, Tokens(window)),
             steps: Mutex::default(),
             always: None,
             requests: Mutex::default(),
@@ -93,7 +84,6 @@ impl ScriptedChat {
     }
 
     /// Adds steps for the next requests.
-    #[must_use]
     pub fn with(self, steps: impl IntoIterator<Item = Step>) -> Self {
         locked(&self.steps).extend(steps);
         self
@@ -108,7 +98,6 @@ impl ScriptedChat {
 
     /// Makes the model yield once before it starts and once before it finishes, so that a caller
     /// can be interrupted in between.
-    #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self

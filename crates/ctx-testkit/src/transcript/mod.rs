@@ -42,6 +42,7 @@ const START: i64 = 1_767_600_000_000;
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct RandomTranscript {
     seed: u64,
     tokens: Option<Tokens>,
@@ -72,21 +73,18 @@ struct Habits {
 
 impl RandomTranscript {
     /// Creates a generator with that seed.
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, tokens: None, well_formed: false }
     }
 
     /// Sets the approximate size: text ends soon after it; images and the last turn are added on
     /// top.
-    #[must_use]
     pub fn tokens(self, tokens: Tokens) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
     /// Generates no damage: each call before the last message has its result, once and before any
     /// other message, and no id is used twice.
-    #[must_use]
     pub fn well_formed(self) -> Self {
         Self { well_formed: true, ..self }
     }

@@ -4,6 +4,11 @@
 //! that a reduced history accepted here would be accepted by them as well. The wordings are those
 //! of the providers' APIs; if a wording is unknown, a comment says so.
 
+/// Refuses a request with the message that `format!` writes.
+macro_rules! refuse {
+    ($($message:tt)*) => { return Err(Fault::new(format!($($message)*))) };
+}
+
 mod chat;
 mod gemini;
 mod house;
