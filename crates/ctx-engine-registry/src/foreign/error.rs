@@ -1,7 +1,7 @@
 //! Failures of an engine.
 
 use ctx_core::Error;
-use ctx_engine_sdk::protocol::{self, ErrorKind};
+use ctx_engine_sdk::protocol::ErrorKind;
 
 use super::Rejection;
 use super::transport::Fault;
@@ -77,10 +77,7 @@ impl EngineError {
 
     /// Whether the call was cancelled, and the engine stopped.
     pub(super) fn is_cancelled(&self) -> bool {
-        matches!(
-            self,
-            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::Cancelled, .. }))
-        )
+        self.is_refusal(ErrorKind::Cancelled)
     }
 
     /// Whether the engine is unreliable after this failure, for example after a crash.
@@ -110,10 +107,11 @@ impl EngineError {
 
     /// Whether the engine requests all rows again.
     pub(super) fn is_out_of_step(&self) -> bool {
-        matches!(
-            self,
-            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::OutOfStep, .. }))
-        )
+        self.is_refusal(ErrorKind::OutOfStep)
+    }
+
+    fn is_refusal(&self, of: ErrorKind) -> bool {
+        matches!(self, Self::Fault(Fault::Refused(error)) if error.kind == of)
     }
 }
 

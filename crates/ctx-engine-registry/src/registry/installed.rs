@@ -17,7 +17,6 @@ const MIB: u64 = 1 << 20;
 
 impl Registry {
     /// Replaces the places searched for engines that are not linked.
-    #[must_use]
     pub fn with_search(mut self, search: Search) -> Self {
         self.search = search;
         self
@@ -65,7 +64,6 @@ impl Registry {
     /// `engine-host PATH`. Default: the current program, if it
     /// [declared that](crate::foreign::transport::hosts_libraries); otherwise libraries run inside
     /// the current program.
-    #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
         self.engine_host = Some(program.into());
         self

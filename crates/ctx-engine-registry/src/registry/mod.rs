@@ -82,6 +82,7 @@ pub enum EngineState {
 
 /// Layers and engines by id.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Registry {
     layers: Vec<LayerRegistration>,
     engines: BTreeMap<(Slot, &'static str), EngineRegistration>,
