@@ -33,6 +33,7 @@ pub enum ModelSource {
 /// How a session is run: engine, model and agent. Absent values come from the configuration, the
 /// catalogue and the profile.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct SessionSpec {
     /// The profile that sets the defaults.
     pub profile: Option<Profile>,
@@ -151,7 +152,6 @@ impl SessionSpec {
 
     /// Sets another model than the recorded one. The recorded proof of the window is dropped, as it
     /// does not apply to that model.
-    #[must_use]
     pub fn with_model(self, name: &str) -> Self {
         Self {
             provider: None,
@@ -165,7 +165,6 @@ impl SessionSpec {
 
     /// Sets the agent and the window of the last turn, if the transcript belongs to a session of
     /// the home.
-    #[must_use]
     pub fn in_home(mut self, home: &Home, transcript: &Path) -> Self {
         let Some(agent) = home.agent_of(transcript) else { return self };
         if self.window.is_none() && self.model_source != ModelSource::Requested {
