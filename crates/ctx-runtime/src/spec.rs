@@ -112,7 +112,6 @@ pub struct WindowProof {
 
 impl WindowProof {
     /// Whether the window is smaller than the catalogue says.
-    #[must_use]
     pub fn is_smaller(&self) -> bool {
         self.recorded <= self.catalogued
     }
@@ -295,7 +294,6 @@ fn window(
 
 impl Resolved {
     /// Returns the budget.
-    #[must_use]
     pub fn ledger(&self) -> TokenLedger {
         TokenLedger::new(self.counter, self.window.tokens, self.reserve)
             .with_system(self.system)
@@ -338,7 +336,6 @@ impl Resolved {
     }
 
     /// Returns the warning for a small window.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let provider = self.provider.as_deref().unwrap_or("unknown");
         let model = self.model.as_deref().unwrap_or("unknown");

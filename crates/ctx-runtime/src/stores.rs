@@ -46,7 +46,6 @@ impl Stores {
     }
 
     /// Returns the services over these stores, with memory and workspace already opened.
-    #[must_use]
     pub fn services(
         self,
         memory: Option<Arc<dyn MemoryStore>>,

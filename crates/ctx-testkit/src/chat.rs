@@ -52,7 +52,6 @@ impl Step {
     }
 
     /// Refuses the prompt as too long.
-    #[must_use]
     pub fn overflow() -> Self {
         Self::Fail(Error::new(ErrorKind::Overflow, "the prompt is too long"))
     }
@@ -90,7 +89,6 @@ impl ScriptedChat {
     }
 
     /// Sets the behaviour after the end of the script.
-    #[must_use]
     pub fn always(mut self, step: impl Fn(&ChatRequest) -> Step + Send + Sync + 'static) -> Self {
         self.always = Some(Box::new(step));
         self
@@ -124,7 +122,6 @@ impl ScriptedChat {
     }
 
     /// Returns the tokens of a request.
-    #[must_use]
     pub fn measure(request: &ChatRequest) -> Tokens {
         let counter = Counter::default();
         let messages = request.messages.iter().map(|message| counter.message(message));
@@ -217,7 +214,6 @@ pub struct ScriptedTools {
 
 impl ScriptedTools {
     /// Adds a tool.
-    #[must_use]
     pub fn with(
         mut self,
         name: impl Into<String>,
@@ -233,7 +229,6 @@ impl ScriptedTools {
     }
 
     /// Makes each call yield once before the tool runs and once before its result is returned.
-    #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self

@@ -117,7 +117,6 @@ impl ScriptedSummarizer {
     }
 
     /// Returns the requests so far.
-    #[must_use]
     pub fn asked(&self) -> Vec<SummaryRequest> {
         locked(&self.asked).clone()
     }

@@ -28,7 +28,6 @@ pub enum FolderKind {
 
 impl FolderKind {
     /// Returns its name in messages.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Variable => "$CTX_ENGINE_PATH",
@@ -98,7 +97,6 @@ impl Search {
     }
 
     /// Returns the folders, in search order.
-    #[must_use]
     pub fn places(&self) -> &[(FolderKind, PathBuf)] {
         &self.places
     }

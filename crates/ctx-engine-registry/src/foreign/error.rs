@@ -27,7 +27,6 @@ pub enum EngineError {
 
 impl EngineError {
     /// Returns a stable name, for programs and logs.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Fault(fault) => fault.name(),
@@ -45,7 +44,6 @@ impl EngineError {
     }
 
     /// Returns a hint for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Fault(fault) => fault.hint(),

@@ -109,7 +109,6 @@ impl SupervisedEngine {
     }
 
     /// Sets the clock that measures the time between restarts.
-    #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self

@@ -23,7 +23,6 @@ impl Registry {
     }
 
     /// Returns the places searched for engines that are not linked.
-    #[must_use]
     pub fn search(&self) -> &Search {
         &self.search
     }
@@ -74,7 +73,6 @@ impl Registry {
     }
 
     /// Returns where a library with these settings runs.
-    #[must_use]
     pub fn trust(&self, settings: &EngineConfig) -> Trust {
         settings.trust.unwrap_or_else(|| match self.engine_host() {
             Some(_) => Trust::Process,

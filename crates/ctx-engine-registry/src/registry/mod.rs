@@ -151,7 +151,6 @@ impl Registry {
     }
 
     /// Returns the linked layers, in their order.
-    #[must_use]
     pub fn layers(&self) -> &[LayerRegistration] {
         &self.layers
     }

@@ -79,7 +79,6 @@ impl ForgetReport {
     }
 
     /// Whether there was nothing to forget.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.messages.is_empty()
             && self.files.iter().all(Erased::is_nothing)

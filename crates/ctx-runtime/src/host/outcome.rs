@@ -16,7 +16,6 @@ pub struct Input {
 
 impl Input {
     /// Returns the message.
-    #[must_use]
     pub fn message(&self) -> &Message {
         &self.message
     }

@@ -147,7 +147,6 @@ impl AgentMemory {
     }
 
     /// Returns the part of the memory that one session archives into and recalls from.
-    #[must_use]
     pub fn of_session(&self, session: &str, counter: Counter) -> SessionMemory {
         let maker =
             SegmentMaker::new(&*self.agent, session, counter).with_redaction(self.config.redaction);
@@ -261,7 +260,6 @@ impl Resolved {
 }
 
 /// Returns the name of a session in memory: its own id, else the name of its file.
-#[must_use]
 pub fn memory_session(id: Option<&str>, file: &Path) -> String {
     match id.filter(|id| !id.is_empty()) {
         Some(id) => id.to_owned(),

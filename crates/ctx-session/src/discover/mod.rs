@@ -65,14 +65,12 @@ impl AgentHomes {
 
     /// Returns all sessions, newest first. A file or folder that cannot be read is reported as a
     /// problem; the others are still listed.
-    #[must_use]
     pub fn sessions(&self) -> Discovery {
         self.files().completed()
     }
 
     /// Returns the newest session of a project: of the folder itself, otherwise of the closest
     /// parent folder that has any. The user's home and the root do not count as parent projects.
-    #[must_use]
     pub fn newest_in(&self, project: &Path) -> Option<DiscoveredSession> {
         let project = real(project);
         let home = std::env::home_dir().map(|home| real(&home));
@@ -107,7 +105,6 @@ impl AgentHomes {
 
     /// Returns the files that may be sessions, newest first, without reading them.
     /// [`DiscoveredSession::complete`] reads their details.
-    #[must_use]
     pub fn files(&self) -> Discovery {
         let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
@@ -225,7 +222,6 @@ impl DiscoveredSession {
     }
 
     /// Describes the session at a path. A file is not read.
-    #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         match in_database(path) {
             Some((database, file, id)) => walk::rows(database, file, Some(id)).ok()?.pop(),
@@ -235,7 +231,6 @@ impl DiscoveredSession {
 
     /// Returns the usage of the last request, read from the end of the file; `None` if it is not
     /// found there.
-    #[must_use]
     pub fn last_usage(&self) -> Option<LastUsage> {
         (self.agent.format().last_usage)(&self.path)
     }

@@ -118,7 +118,6 @@ impl NewEntry {
     }
 
     /// Returns the entry's `type`.
-    #[must_use]
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Message { .. } => "message",

@@ -218,7 +218,6 @@ impl Transcript {
     }
 
     /// Whether the file is a ctx session.
-    #[must_use]
     pub fn is_ctx_session(&self) -> bool {
         let header = self.header.raw.as_deref().and_then(|raw| Object::parse(raw).ok());
         // Also true for a session of a newer ctx, which writers refuse.

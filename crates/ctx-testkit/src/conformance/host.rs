@@ -18,7 +18,6 @@ pub(super) struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 impl HeldStore {
     /// Returns all values. A store cannot remove a key: an empty value, or the `null` of an engine
     /// that uses JSON, counts as removed.
-    #[must_use]
     pub(super) fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         let values = locked(&self.0);
         let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));

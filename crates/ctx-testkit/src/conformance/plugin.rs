@@ -106,14 +106,12 @@ impl Plugin {
     }
 
     /// Returns its id.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Returns the folder with its copy, if it was [read](Plugin::read). It is removed when this
     /// and everything created from it is dropped.
-    #[must_use]
     pub fn copy(&self) -> Option<&Path> {
         self.copy.as_deref().map(TempDir::path)
     }

@@ -57,7 +57,6 @@ impl Words {
     }
 
     /// Returns the default wording of an API.
-    #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
             Api::Responses => Self::OpenaiResponses,
@@ -70,7 +69,6 @@ impl Words {
 
     /// Returns HTTP status and body for a prompt of `prompt` tokens, with `answer` requested
     /// tokens, in a window of `window`.
-    #[must_use]
     pub fn overflow(self, prompt: u64, answer: u64, window: u64) -> (u16, String) {
         let Some(refusal) = REFUSALS.get(&self) else { return (400, String::new()) };
         let of_answer = refusal.answer_body.as_ref().filter(|_| prompt <= window);

@@ -90,7 +90,6 @@ impl RandomTranscript {
     }
 
     /// Generates the transcript.
-    #[must_use]
     pub fn generate(&self) -> Transcript {
         let mut random = Random::seeded(self.seed);
         let drawn = match random.weighted(&[60, 28, 10, 2]) {
@@ -139,7 +138,6 @@ impl RandomTranscript {
 
 impl Transcript {
     /// Returns the messages as entries whose ids are ordinals.
-    #[must_use]
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         crate::entries(self.messages.clone())
     }

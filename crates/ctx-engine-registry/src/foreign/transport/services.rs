@@ -71,7 +71,6 @@ impl HostServices {
     }
 
     /// Returns the offered services, as in [`Hello::features`](ctx_engine_sdk::Hello::features).
-    #[must_use]
     pub fn features(&self) -> Vec<String> {
         let stores = self.store.is_some();
         let offered = [

@@ -19,7 +19,6 @@ pub enum Ids {
 
 impl Ids {
     /// Whether an id is allowed.
-    #[must_use]
     pub fn takes(self, id: &str) -> bool {
         let plain = id.chars().all(|c| c.is_ascii_alphanumeric());
         let length = id.chars().count();

@@ -138,7 +138,6 @@ pub(super) fn check(api: Api, request: StrictRequest<'_>, house: &House, seals: 
 /// let why = refusal(Api::Chat, &orphan, &House::of(Api::Chat), &Seals::default()).unwrap();
 /// assert!(why.starts_with("Invalid parameter: messages with role 'tool' must be a response to"));
 /// ```
-#[must_use]
 pub fn refusal(api: Api, body: &Value, house: &House, seals: &Seals) -> Option<String> {
     let model = body["model"].as_str().unwrap_or_default();
     let request = StrictRequest { body, model, is_beta: false };

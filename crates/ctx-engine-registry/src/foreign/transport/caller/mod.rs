@@ -88,7 +88,6 @@ impl Caller {
     }
 
     /// Whether the engine is permanently lost.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.queue.lock().gone.is_some()
     }
