@@ -173,6 +173,14 @@ impl Out {
         self.started(ProgressBar::new(length).with_message(what), template)
     }
 
+    /// Runs `work` while a spinner says what it does.
+    pub(crate) fn while_waiting<T>(&self, what: &'static str, work: impl FnOnce() -> T) -> T {
+        let waiting = self.waiting(what);
+        let done = work();
+        waiting.finish_and_clear();
+        done
+    }
+
     /// Returns a spinner that appears only if the work takes longer than a moment.
     pub(crate) fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_message(what);

@@ -5,6 +5,7 @@ use std::path::Path;
 use ctx_core::ErrorKind;
 use ctx_engine_registry::Registry;
 use ctx_session::Home;
+use ctx_session::key::FileId;
 
 use crate::args::Fit;
 use crate::failure::misuse;
@@ -18,6 +19,14 @@ pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
         let is_unknown = error.kind() == ErrorKind::NotFound && lists_known;
         if is_unknown { misuse(error) } else { error.into() }
     })
+}
+
+/// Returns the named agent, else all agents.
+pub(crate) fn agents(home: &Home, named: Option<&str>) -> anyhow::Result<Vec<FileId>> {
+    match named {
+        Some(agent) => Ok(vec![agent.parse().map_err(misuse)?]),
+        None => Ok(home.agents()?),
+    }
 }
 
 /// Returns the agent of a session: `--agent`, else the agent whose folder contains it.

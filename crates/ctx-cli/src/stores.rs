@@ -82,10 +82,7 @@ pub(crate) fn archive(
         }
         Ok(warnings)
     };
-    let waiting = out.waiting("updating memory");
-    let warnings = setup::block_on(maintained);
-    waiting.finish_and_clear();
-    match warnings {
+    match out.while_waiting("updating memory", || setup::block_on(maintained)) {
         Ok(warnings) => warnings.iter().for_each(|warning| out.warn(warning)),
         Err(error) => out.warn(format!("memory maintenance failed: {error}")),
     }

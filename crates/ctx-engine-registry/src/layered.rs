@@ -16,7 +16,6 @@ pub struct LayeredEngine {
 
 impl LayeredEngine {
     /// Creates an engine of these layers, which it runs in this order.
-    #[must_use]
     pub fn new(
         id: impl Into<Cow<'static, str>>,
         name: impl Into<Cow<'static, str>>,

@@ -21,7 +21,6 @@ pub enum Slot {
 
 impl Slot {
     /// Returns the key under `plugins.slots`.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::ContextEngine => "contextEngine",
@@ -71,7 +70,6 @@ impl EngineName {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

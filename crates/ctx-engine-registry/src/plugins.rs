@@ -158,7 +158,6 @@ impl Default for Deadlines {
 
 impl Deadlines {
     /// Returns the deadline of a verb of the engine protocol, for example `assemble`.
-    #[must_use]
     pub fn of(&self, verb: &str) -> Duration {
         Duration::from_millis(match verb {
             "hello" => self.hello,
@@ -173,13 +172,11 @@ impl Deadlines {
 
 impl Plugins {
     /// Returns the settings of the engine `id`: from the file, else the defaults.
-    #[must_use]
     pub fn engine(&self, id: &str) -> EngineConfig {
         self.engines.get(id).cloned().unwrap_or_default()
     }
 
     /// Returns what happens to a turn in which the engine `id` fails.
-    #[must_use]
     pub fn on_failure(&self, id: &str) -> OnFailure {
         self.engines.get(id).and_then(|engine| engine.on_failure).unwrap_or(self.on_failure)
     }

@@ -51,7 +51,6 @@ pub enum SelectedBy {
 
 impl SelectedBy {
     /// Returns its name in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Flag => "flag",

@@ -22,7 +22,6 @@ pub struct EngineSettings(Value);
 
 impl EngineSettings {
     /// Returns all values, including secrets.
-    #[must_use]
     pub fn expose(&self) -> &Value {
         &self.0
     }

@@ -16,7 +16,6 @@ pub struct EngineHealthRecorder {
 
 impl EngineHealthRecorder {
     /// Creates a recorder for an engine that was not called yet.
-    #[must_use]
     pub fn new(home: &Home) -> Self {
         Self { file: EngineHealthFile::of(home), noted: 0, is_clear: false }
     }

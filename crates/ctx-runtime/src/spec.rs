@@ -33,6 +33,7 @@ pub enum ModelSource {
 /// How a session is run: engine, model and agent. Absent values come from the configuration, the
 /// catalogue and the profile.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct SessionSpec {
     /// The profile that sets the defaults.
     pub profile: Option<Profile>,
@@ -111,7 +112,6 @@ pub struct WindowProof {
 
 impl WindowProof {
     /// Whether the window is smaller than the catalogue says.
-    #[must_use]
     pub fn is_smaller(&self) -> bool {
         self.recorded <= self.catalogued
     }
@@ -151,7 +151,6 @@ impl SessionSpec {
 
     /// Sets another model than the recorded one. The recorded proof of the window is dropped, as it
     /// does not apply to that model.
-    #[must_use]
     pub fn with_model(self, name: &str) -> Self {
         Self {
             provider: None,
@@ -165,7 +164,6 @@ impl SessionSpec {
 
     /// Sets the agent and the window of the last turn, if the transcript belongs to a session of
     /// the home.
-    #[must_use]
     pub fn in_home(mut self, home: &Home, transcript: &Path) -> Self {
         let Some(agent) = home.agent_of(transcript) else { return self };
         if self.window.is_none() && self.model_source != ModelSource::Requested {
@@ -296,7 +294,6 @@ fn window(
 
 impl Resolved {
     /// Returns the budget.
-    #[must_use]
     pub fn ledger(&self) -> TokenLedger {
         TokenLedger::new(self.counter, self.window.tokens, self.reserve)
             .with_system(self.system)
@@ -339,7 +336,6 @@ impl Resolved {
     }
 
     /// Returns the warning for a small window.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let provider = self.provider.as_deref().unwrap_or("unknown");
         let model = self.model.as_deref().unwrap_or("unknown");

@@ -12,6 +12,7 @@ use crate::spec::Resolved;
 
 /// Where a session stores its data.
 #[derive(Clone)]
+#[must_use]
 pub struct Stores {
     /// The values of its engine.
     pub values: Arc<dyn Store>,
@@ -25,7 +26,6 @@ pub struct Stores {
 
 impl Stores {
     /// Stores in the folders of an agent.
-    #[must_use]
     pub fn of(home: &Home, agent: &FileId) -> Self {
         Self {
             values: Arc::new(FileStore::at(home.store_dir(agent))),
@@ -36,7 +36,6 @@ impl Stores {
     }
 
     /// Empty stores that keep nothing, without workspace search.
-    #[must_use]
     pub fn discarding() -> Self {
         Self {
             values: Arc::<TransientStore>::default(),
@@ -47,7 +46,6 @@ impl Stores {
     }
 
     /// Returns the services over these stores, with memory and workspace already opened.
-    #[must_use]
     pub fn services(
         self,
         memory: Option<Arc<dyn MemoryStore>>,

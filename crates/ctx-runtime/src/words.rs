@@ -2,7 +2,6 @@
 
 /// Returns foreign text on one line, with control characters (cursor, colour, text direction)
 /// escaped.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -16,13 +15,11 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// Returns a text of several lines, each of them [`escaped`].
-#[must_use]
 pub fn escaped_lines(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a part of a longer text with control characters escaped, except line breaks.
-#[must_use]
 pub fn escaped_piece(text: &str) -> String {
     let lines = text.split('\n').map(|text| line(text.trim_end_matches('\r')));
     lines.collect::<Vec<_>>().join("\n")
@@ -33,7 +30,6 @@ fn line(text: &str) -> String {
 }
 
 /// Like [`escaped`], but cuts out the middle of a text longer than `most` characters.
-#[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     let escaped = escaped(text);
     let length = escaped.chars().count();
@@ -46,7 +42,6 @@ pub fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Whether a character is a control character beyond ASCII or changes the text direction.
-#[must_use]
 pub fn needs_escape(c: char) -> bool {
     matches!(c,
         '\u{7F}'..='\u{9F}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
@@ -54,7 +49,6 @@ pub fn needs_escape(c: char) -> bool {
 }
 
 /// Formats `1234567` as `1,234,567`.
-#[must_use]
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

@@ -5,7 +5,6 @@ use std::time::SystemTime;
 use ctx_core::Timestamp;
 
 /// Returns the system time. A time before 1970 is reported as 1970.
-#[must_use]
 pub fn now() -> Timestamp {
     SystemTime::now().into()
 }

@@ -71,7 +71,6 @@ pub struct EngineHealthFile {
 
 impl EngineHealthFile {
     /// Returns the file of a home. It may not exist.
-    #[must_use]
     pub fn of(home: &Home) -> Self {
         Self { path: home.engine_health_file() }
     }

@@ -38,13 +38,11 @@ impl Home {
     }
 
     /// `ctx.json5`.
-    #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.root.join("ctx.json5")
     }
 
     /// `agents/<agent>`.
-    #[must_use]
     pub fn agent_dir(&self, agent: &FileId) -> PathBuf {
         self.root.join("agents").join(agent.as_str())
     }
@@ -69,13 +67,11 @@ impl Home {
     }
 
     /// `agents/<agent>/sessions`.
-    #[must_use]
     pub fn sessions_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("sessions")
     }
 
     /// `agents/<agent>/sessions/sessions.json`.
-    #[must_use]
     pub fn sessions_file(&self, agent: &FileId) -> PathBuf {
         self.sessions_dir(agent).join("sessions.json")
     }
@@ -112,7 +108,6 @@ impl Home {
     }
 
     /// Returns the agent of this home whose sessions folder contains a transcript.
-    #[must_use]
     pub fn agent_of(&self, transcript: &Path) -> Option<FileId> {
         let path = transcript.canonicalize().ok()?;
         let agents = self.root.canonicalize().ok()?.join("agents");
@@ -122,7 +117,6 @@ impl Home {
     }
 
     /// Returns the entry in the store of `agent` for the session with this transcript.
-    #[must_use]
     pub fn stored_session(&self, agent: &FileId, transcript: &Path) -> Option<SessionEntry> {
         let name = transcript.file_name()?;
         let path = transcript.canonicalize().ok()?;
@@ -136,20 +130,17 @@ impl Home {
     }
 
     /// `agents/<agent>/tool-results`.
-    #[must_use]
     pub fn tool_results_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("tool-results")
     }
 
     /// `agents/<agent>/memory/context`: the agent's long-term memory.
-    #[must_use]
     pub fn memory_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("memory").join("context")
     }
 
     /// Returns the folder of the values that engines store for an agent's sessions. Its subfolder
     /// `engines` contains one folder per engine.
-    #[must_use]
     pub fn store_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("store")
     }
@@ -160,20 +151,17 @@ impl Home {
     }
 
     /// `agents/<agent>/workspaces`: indexes of the folders that the agent works in.
-    #[must_use]
     pub fn workspaces_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("workspaces")
     }
 
     /// `overlays`: ctx's additions to files of other programs.
-    #[must_use]
     pub fn overlays_dir(&self) -> PathBuf {
         self.root.join("overlays")
     }
 
     /// `journals`: entries that are durable before their session files are synced. See
     /// [`GroupCommit`](crate::GroupCommit).
-    #[must_use]
     pub fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
     }
@@ -181,7 +169,6 @@ impl Home {
 
 /// Adds to an error in the home folder the hint to choose another one. Adds nothing if that would
 /// not help: the disk is full, or the error does not depend on the location.
-#[must_use]
 pub fn with_home_hint(error: Error) -> Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let cause = std::error::Error::source(&error);

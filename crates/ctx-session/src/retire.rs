@@ -48,7 +48,6 @@ impl RetiringSession {
     }
 
     /// Returns the session's id.
-    #[must_use]
     pub fn session_id(&self) -> &str {
         &self.log.session_id
     }
@@ -77,7 +76,6 @@ impl RetiringSession {
 }
 
 /// Whether any process has the session open. Nothing is written to check this.
-#[must_use]
 pub fn session_is_open(path: &Path) -> bool {
     if !sidecar_of(path).is_file() {
         return false;
@@ -86,7 +84,6 @@ pub fn session_is_open(path: &Path) -> bool {
 }
 
 /// Returns when a file was retired, according to its name: `None` for sessions and all other files.
-#[must_use]
 pub fn retired_at(path: &Path) -> Option<Timestamp> {
     let name = path.file_name()?.to_str()?;
     let at = MARKS.iter().find_map(|mark| name.split_once(mark).map(|(_, at)| at))?;

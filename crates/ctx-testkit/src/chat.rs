@@ -52,7 +52,6 @@ impl Step {
     }
 
     /// Refuses the prompt as too long.
-    #[must_use]
     pub fn overflow() -> Self {
         Self::Fail(Error::new(ErrorKind::Overflow, "the prompt is too long"))
     }
@@ -60,6 +59,7 @@ impl Step {
 
 /// A model that follows a script. After the end of the script it answers every request with the
 /// request's number, or as set by [`always`](Self::always).
+#[must_use]
 pub struct ScriptedChat {
     card: ModelCard,
     steps: Mutex<VecDeque<Step>>,
@@ -72,18 +72,8 @@ pub struct ScriptedChat {
 impl ScriptedChat {
     /// Creates a model with this name and window.
     pub fn new(name: impl Into<String>, window: u32) -> Self {
-        let name = name.into();
-        let (provider, id) = name.split_once('/').unwrap_or(("script", &name));
-        let card = ModelCard {
-            provider: provider.to_owned(),
-            id: id.to_owned(),
-            api: "openai-completions".into(),
-            window: Some(Tokens(window)),
-            max_output: None,
-            name: name.clone(),
-        };
         Self {
-            card,
+            card: ModelCard::new(name, Tokens(window)),
             steps: Mutex::default(),
             always: None,
             requests: Mutex::default(),
@@ -93,14 +83,12 @@ impl ScriptedChat {
     }
 
     /// Adds steps for the next requests.
-    #[must_use]
     pub fn with(self, steps: impl IntoIterator<Item = Step>) -> Self {
         locked(&self.steps).extend(steps);
         self
     }
 
     /// Sets the behaviour after the end of the script.
-    #[must_use]
     pub fn always(mut self, step: impl Fn(&ChatRequest) -> Step + Send + Sync + 'static) -> Self {
         self.always = Some(Box::new(step));
         self
@@ -108,7 +96,6 @@ impl ScriptedChat {
 
     /// Makes the model yield once before it starts and once before it finishes, so that a caller
     /// can be interrupted in between.
-    #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self
@@ -135,7 +122,6 @@ impl ScriptedChat {
     }
 
     /// Returns the tokens of a request.
-    #[must_use]
     pub fn measure(request: &ChatRequest) -> Tokens {
         let counter = Counter::default();
         let messages = request.messages.iter().map(|message| counter.message(message));
@@ -228,7 +214,6 @@ pub struct ScriptedTools {
 
 impl ScriptedTools {
     /// Adds a tool.
-    #[must_use]
     pub fn with(
         mut self,
         name: impl Into<String>,
@@ -244,7 +229,6 @@ impl ScriptedTools {
     }
 
     /// Makes each call yield once before the tool runs and once before its result is returned.
-    #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self

@@ -28,7 +28,7 @@ pub use needed::{cases, skipped};
 pub use random::Random;
 pub use recorded::recorded;
 pub use sample::{Sample, entries};
-pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer};
+pub use summarizer::{Reply, ScriptedSummarizer};
 pub use summary::faithful_summary;
 pub use transcript::{RandomTranscript, Transcript};
 pub use virtual_timer::VirtualTimer;

@@ -28,7 +28,6 @@ pub struct ScriptedMemory {
 
 impl ScriptedMemory {
     /// Returns a memory of passages, best first, and facts. The entry of passage `n` is `old<n>`.
-    #[must_use]
     pub fn with(passages: &[&str], facts: &[&str]) -> Arc<Self> {
         let passage = |(at, text): (usize, &&str)| Passage {
             text: (*text).to_owned(),
@@ -54,7 +53,6 @@ impl ScriptedMemory {
     }
 
     /// Like [`with`](Self::with), without facts, and omits what the model already sees.
-    #[must_use]
     pub fn unseen(passages: &[&str]) -> Arc<Self> {
         let memory = Self::with(passages, &[]);
         let answer = Mutex::new(locked(&memory.answer).clone());
@@ -97,7 +95,6 @@ impl MemoryStore for ScriptedMemory {
 }
 
 /// Returns an empty view of a window, with a reserve of a fifth.
-#[must_use]
 pub fn view(window: u32) -> ContextView {
     ContextView::new(TokenLedger::new(Counter::default(), Tokens(window), Tokens(window / 5)))
 }

@@ -15,7 +15,6 @@ pub fn skipped(why: &str) {
 }
 
 /// Returns the number of cases of a slow test: `all` if `$CTX_TEST_CASES` is `all`, else a tenth.
-#[must_use]
 pub fn cases(all: u32) -> u32 {
     match std::env::var("CTX_TEST_CASES").is_ok_and(|cases| cases == "all") {
         true => all,

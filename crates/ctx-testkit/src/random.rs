@@ -17,7 +17,6 @@ pub struct Random(u64);
 
 impl Random {
     /// Creates a generator from a seed.
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// let Some(file) = ctx_testkit::recorded("pi/golden.json") else { return };
 /// assert!(file.exists());
 /// ```
-#[must_use]
 pub fn recorded(path: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("CTX_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

@@ -24,7 +24,6 @@ impl Default for Sample {
 
 impl Sample {
     /// Returns the messages, oldest first, with one minute of session time per ten messages.
-    #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         let per_turn = self.calls_per_turn * 2 + 2;
         let result_chars = (self.tokens * 4 / self.messages.max(1)) * 2;
@@ -45,7 +44,6 @@ impl Sample {
 }
 
 /// Returns the messages as entries whose ids are ordinals.
-#[must_use]
 pub fn entries(messages: Vec<Message>) -> Vec<Arc<Entry>> {
     messages
         .into_iter()

@@ -34,7 +34,6 @@ const DONE: usize = 2;
 
 /// Returns a summary of a prompt in at most `max` characters, in six sections, that contains only
 /// lines of the prompt and cites its sources. If not everything fits, the newest lines are kept.
-#[must_use]
 pub fn faithful_summary(prompt: &str, max: Chars) -> String {
     let most = (max.0 as usize).min(MAX_CHARS);
     let frame: usize = HEADINGS.iter().map(|heading| heading.len() + "\n(none)\n\n".len()).sum();

@@ -151,9 +151,8 @@ impl Planned {
             identifier_instructions: None,
         };
         let before = request.view.total() + request.view.ledger().fixed();
-        let waiting = out.waiting("compacting");
-        let result = setup::block_on(fitted.engine.compact(request));
-        waiting.finish_and_clear();
+        let compacted = fitted.engine.compact(request);
+        let result = out.while_waiting("compacting", || setup::block_on(compacted));
         let health = EngineHealthReport::of(&*fitted.engine, out);
         let result = result?;
         let removed = removed_entries(&context.entries, &result);

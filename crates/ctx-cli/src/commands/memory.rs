@@ -66,18 +66,13 @@ pub(crate) fn session(of: &Lookup, named: &str) -> anyhow::Result<String> {
 
 /// Rebuilds the index if it is missing, because a search reads only the index.
 pub(crate) fn index(of: &Lookup, out: &Out) -> anyhow::Result<()> {
-    let waiting = out.waiting("rebuilding the index");
-    of.index()?;
-    waiting.finish_and_clear();
-    Ok(())
+    Ok(out.while_waiting("rebuilding the index", || of.index())?)
 }
 
 /// Computes missing vectors. If the model fails, warns; a later command retries.
 fn embed(of: &Lookup, out: &Out) -> anyhow::Result<()> {
-    let waiting = out.waiting("computing vectors");
-    let embedded = setup::block_on(async { Ok(of.memory.embed().await) });
-    waiting.finish_and_clear();
-    if let Err(error) = embedded? {
+    let embed = async { Ok(of.memory.embed().await) };
+    if let Err(error) = out.while_waiting("computing vectors", || setup::block_on(embed))? {
         out.warn(format!("recalling by words only, without vectors: {error}"));
     }
     Ok(())

@@ -13,11 +13,10 @@ use ctx_session::{Agent, DiscoveredSession, Home, LastUsage, SessionEntry, Sessi
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
-use crate::failure::misuse;
 use crate::format::{bytes, thousands};
 use crate::out::{Out, Table, terminal_columns};
 use crate::session_args::homes;
-use crate::setup;
+use crate::{selection, setup};
 
 /// Columns dropped on a narrow terminal, in this order.
 const SPARED: [&str; 5] = ["size", "project", "context", "age", "agent"];
@@ -132,12 +131,8 @@ fn stored(
     out: &Out,
 ) -> anyhow::Result<Vec<SessionRow>> {
     let home = Home::from_env()?;
-    let agents = match agent {
-        Some(agent) => vec![agent.parse().map_err(misuse)?],
-        None => home.agents()?,
-    };
     let mut rows = Vec::new();
-    for id in agents {
+    for id in selection::agents(&home, agent)? {
         let stored = match SessionStore::at(home.sessions_file(&id)).load() {
             Ok(stored) => stored,
             Err(error) if agent.is_none() => {

@@ -14,7 +14,7 @@ use ctx_core::{
     Message, RawJson, Role, SummaryModels, Timer, Timestamp, TokenLedger, Tokens, ToolCall,
     TurnContext, check_pairs,
 };
-use ctx_testkit::{FaultySummarizer, RandomTranscript, ScriptedSummarizer, VirtualTimer};
+use ctx_testkit::{RandomTranscript, ScriptedSummarizer, VirtualTimer};
 
 fn runs() -> u64 {
     ctx_testkit::cases(10_000).into()
@@ -70,7 +70,7 @@ fn case(seed: u64) -> Case {
     let timer = VirtualTimer::default();
     let models = (!draw.one_in(4)).then(|| SummaryModels {
         chain: (0..1 + draw.below(2))
-            .map(|n| Arc::new(FaultySummarizer::seeded(seed + n * 10_000)) as _)
+            .map(|n| Arc::new(ScriptedSummarizer::faulty(seed + n * 10_000)) as _)
             .collect(),
         timer: Arc::new(timer.clone()),
     });

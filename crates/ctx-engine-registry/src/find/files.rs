@@ -15,7 +15,6 @@ const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 const MAX_FILE_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Returns the SHA-256 of some bytes, in hexadecimal.
-#[must_use]
 pub fn sha256_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -33,7 +33,6 @@ pub struct ListedEngine {
 
 impl Search {
     /// Lists the engines of all places.
-    #[must_use]
     pub fn list(&self) -> EngineListing {
         let mut trace = SearchTrace::default();
         let mut engines: BTreeMap<EngineName, ListedEngine> = BTreeMap::new();

@@ -94,7 +94,6 @@ pub enum TransportKind {
 
 impl TransportKind {
     /// Returns its name in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -107,7 +106,6 @@ impl TransportKind {
 impl FoundEngine {
     /// Returns the transport for this trust: a library without trust runs in a process too, inside
     /// `ctx engine-host`.
-    #[must_use]
     pub fn transport(&self, trust: Trust) -> TransportKind {
         match (&self.file, trust) {
             (EngineFile::Library(_), Trust::InProcess) => TransportKind::Dylib,
@@ -116,7 +114,6 @@ impl FoundEngine {
     }
 
     /// Returns the engine's own file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.stamp.path()
     }

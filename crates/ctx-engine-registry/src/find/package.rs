@@ -51,13 +51,11 @@ impl Package {
     }
 
     /// Returns the SHA-256 of its file.
-    #[must_use]
     pub fn sha256(&self) -> String {
         sha256_of(&self.bytes)
     }
 
     /// Returns the name of its file.
-    #[must_use]
     pub fn file_name(&self) -> &str {
         self.manifest.file().map_or("", PlatformFile::name)
     }

@@ -28,7 +28,6 @@ pub enum FolderKind {
 
 impl FolderKind {
     /// Returns its name in messages.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Variable => "$CTX_ENGINE_PATH",
@@ -51,6 +50,7 @@ impl FolderKind {
 /// assert_eq!(trace.steps.len(), 6); // NAME.toml and NAME/NAME.toml in three folders
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct Search {
     places: Vec<(FolderKind, PathBuf)>,
 }
@@ -58,7 +58,6 @@ pub struct Search {
 impl Search {
     /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and the system's places.
     /// Searches nothing yet.
-    #[must_use]
     pub fn from_env() -> Self {
         let home = std::env::var_os("CTX_HOME").filter(|home| !home.is_empty());
         let home = home.map(PathBuf::from).or_else(|| {
@@ -76,7 +75,6 @@ impl Search {
     }
 
     /// Appends the folders of a list in the format of `$CTX_ENGINE_PATH`.
-    #[must_use]
     pub fn with_list(mut self, list: &OsStr) -> Self {
         let folders = std::env::split_paths(list).filter(|folder| !folder.as_os_str().is_empty());
         self.places.extend(folders.map(|folder| (FolderKind::Variable, folder)));
@@ -84,14 +82,12 @@ impl Search {
     }
 
     /// Appends `engines` in ctx's home.
-    #[must_use]
     pub fn with_user(mut self, home: impl AsRef<Path>) -> Self {
         self.places.push((FolderKind::User, home.as_ref().join("engines")));
         self
     }
 
     /// Appends the system's folders.
-    #[must_use]
     pub fn with_system(mut self) -> Self {
         if cfg!(unix) {
             let folders = ["/usr/local/lib/ctx/engines", "/usr/lib/ctx/engines"];
@@ -101,7 +97,6 @@ impl Search {
     }
 
     /// Returns the folders, in search order.
-    #[must_use]
     pub fn places(&self) -> &[(FolderKind, PathBuf)] {
         &self.places
     }

@@ -27,25 +27,20 @@ pub struct CheckContext<'a> {
     pub adds_only: bool,
 }
 
-/// Something unusual in an answer that is applied anyway.
+/// The remark that the token count of an engine, whose answer is applied anyway, differs from the
+/// host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// The engine's token count differs from the host's.
-    EstimateOff {
-        /// The engine's estimate of the messages.
-        estimated: u64,
-        /// The host's count.
-        counted: Tokens,
-    },
+pub struct EstimateOff {
+    /// The engine's estimate of the messages.
+    pub estimated: u64,
+    /// The host's count.
+    pub counted: Tokens,
 }
 
-impl std::fmt::Display for Remark {
+impl std::fmt::Display for EstimateOff {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::EstimateOff { estimated, counted } => {
-                write!(f, "its estimate is off: {estimated} tokens instead of {counted}")
-            }
-        }
+        let Self { estimated, counted } = self;
+        write!(f, "its estimate is off: {estimated} tokens instead of {counted}")
     }
 }
 
@@ -72,8 +67,8 @@ pub struct CheckedPlan {
     pub system_prompt_addition: Option<String>,
     /// The tokens of the messages afterwards.
     pub tokens: Tokens,
-    /// The remarks.
-    pub remarks: Vec<Remark>,
+    /// The remark on the engine's estimate.
+    pub remark: Option<EstimateOff>,
 }
 
 /// Checks an answer against its view.
@@ -114,7 +109,7 @@ pub fn check(answer: Assembled, context: CheckContext<'_>) -> Result<CheckedPlan
         reason,
         system_prompt_addition: system_prompt_addition.filter(|text| !text.is_empty()),
         tokens: Tokens::saturating_from(tokens),
-        remarks: remarks(estimated_tokens, tokens),
+        remark: estimated_tokens.and_then(|estimated| remark(estimated, tokens)),
     };
     check_budget(&checked, &edits.dropped, context)?;
     Ok(checked)
@@ -131,9 +126,7 @@ fn check_budget(
     let addition = checked.system_prompt_addition.as_deref();
     let addition = addition.map_or(Tokens::ZERO, |text| view.ledger().counter().text(text));
     let budget = view.ledger().budget() - addition;
-    let estimated = checked.remarks.first().map(|remark| match remark {
-        Remark::EstimateOff { estimated, .. } => *estimated,
-    });
+    let estimated = checked.remark.as_ref().map(|remark| remark.estimated);
     let refused = Rejection::OverBudget { tokens: checked.tokens, budget, estimated };
     if addition > Tokens::ZERO && budget < MIN_MESSAGE_TOKENS {
         return Err(refused);
@@ -148,12 +141,11 @@ fn check_budget(
     if grew || (can_shrink && !context.adds_only) { Err(refused) } else { Ok(()) }
 }
 
-fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
-    let Some(estimated) = estimated else { return Vec::new() };
+fn remark(estimated: u64, counted: u64) -> Option<EstimateOff> {
     let (least, most) = (estimated.min(counted), estimated.max(counted));
     let is_off = most - least > OFF.1 && most as f64 > least as f64 * OFF.0;
     let counted = Tokens::saturating_from(counted);
-    is_off.then_some(Remark::EstimateOff { estimated, counted }).into_iter().collect()
+    is_off.then_some(EstimateOff { estimated, counted })
 }
 
 /// The edits of an answer, by position.

@@ -1,7 +1,7 @@
 //! Failures of an engine.
 
 use ctx_core::Error;
-use ctx_engine_sdk::protocol::{self, ErrorKind};
+use ctx_engine_sdk::protocol::ErrorKind;
 
 use super::Rejection;
 use super::transport::Fault;
@@ -27,7 +27,6 @@ pub enum EngineError {
 
 impl EngineError {
     /// Returns a stable name, for programs and logs.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Fault(fault) => fault.name(),
@@ -45,7 +44,6 @@ impl EngineError {
     }
 
     /// Returns a hint for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Fault(fault) => fault.hint(),
@@ -77,10 +75,7 @@ impl EngineError {
 
     /// Whether the call was cancelled, and the engine stopped.
     pub(super) fn is_cancelled(&self) -> bool {
-        matches!(
-            self,
-            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::Cancelled, .. }))
-        )
+        self.is_refusal(ErrorKind::Cancelled)
     }
 
     /// Whether the engine is unreliable after this failure, for example after a crash.
@@ -110,10 +105,11 @@ impl EngineError {
 
     /// Whether the engine requests all rows again.
     pub(super) fn is_out_of_step(&self) -> bool {
-        matches!(
-            self,
-            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::OutOfStep, .. }))
-        )
+        self.is_refusal(ErrorKind::OutOfStep)
+    }
+
+    fn is_refusal(&self, of: ErrorKind) -> bool {
+        matches!(self, Self::Fault(Fault::Refused(error)) if error.kind == of)
     }
 }
 

@@ -8,7 +8,7 @@ use ctx_core::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState,
 
 use ctx_engine_sdk::protocol::verb;
 
-use super::{EngineError, EngineSpec, Remark};
+use super::{EngineError, EngineSpec, EstimateOff};
 
 /// Number of strikes after which another engine serves.
 const STRIKES: u32 = 3;
@@ -245,7 +245,7 @@ impl HealthRecord {
     }
 
     /// Records a remark on an applied answer. Only the first one is reported.
-    pub(super) fn remark(&mut self, remark: &Remark) {
+    pub(super) fn remark(&mut self, remark: &EstimateOff) {
         if !std::mem::replace(&mut self.has_warned_of_estimate, true) {
             self.warn(
                 format!("the context engine '{}': {remark}", self.health.id),

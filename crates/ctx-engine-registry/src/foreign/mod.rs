@@ -26,7 +26,7 @@ mod sync;
 pub mod transport;
 
 pub use apply::apply;
-pub use check::{CheckContext, CheckedPlan, Remark, check};
+pub use check::{CheckContext, CheckedPlan, EstimateOff, check};
 pub use client::EngineClient;
 use compaction::CompactionOutcome;
 pub use connection::{Channel, Launcher};

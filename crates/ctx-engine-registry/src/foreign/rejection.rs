@@ -107,13 +107,11 @@ impl Rejection {
     ];
 
     /// Returns a stable name, for programs and logs.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.described().0
     }
 
     /// Returns a hint for the engine's author.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         self.described().1
     }

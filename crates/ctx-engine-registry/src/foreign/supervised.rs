@@ -49,6 +49,7 @@ type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// session it misses a deadline, crashes, or gives a third answer that is rejected. If it declines
 /// a compaction, or fails, the fallback compacts at once: the host stores compactions, so a
 /// rejected answer has changed nothing.
+#[must_use]
 pub struct SupervisedEngine {
     pub(super) spec: EngineSpec,
     launcher: Box<dyn Launcher>,
@@ -67,7 +68,6 @@ ctx_core::partial_debug!(SupervisedEngine, it, health = it.record().health(it.fa
 
 impl SupervisedEngine {
     /// Creates the engine that `launcher` starts. If it fails, `fallback` serves.
-    #[must_use]
     pub fn new(
         spec: EngineSpec,
         launcher: Box<dyn Launcher>,
@@ -97,7 +97,6 @@ impl SupervisedEngine {
 
     /// Lets another engine assemble each request first. The edits of the base stay if this engine
     /// fails.
-    #[must_use]
     pub fn with_base(mut self, base: Arc<dyn ContextEngine>) -> Self {
         self.base = Some(base);
         self
@@ -110,7 +109,6 @@ impl SupervisedEngine {
     }
 
     /// Sets the clock that measures the time between restarts.
-    #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
@@ -243,7 +241,7 @@ impl SupervisedEngine {
         };
         let mut record = self.record();
         record.succeeded(verb::ASSEMBLE);
-        checked.remarks.iter().for_each(|remark| record.remark(remark));
+        checked.remark.iter().for_each(|remark| record.remark(remark));
         drop(record);
         apply(checked, view, &self.spec.id).map_err(|error| {
             let why = error.to_string();

@@ -42,7 +42,6 @@ pub struct SyncOptions<'a> {
 
 impl ViewSync {
     /// Returns an update with the whole view.
-    #[must_use]
     pub fn all(view: &ContextView, options: SyncOptions<'_>) -> (Self, Update) {
         let mut sync = Self {
             view: view.id().clone(),
@@ -59,7 +58,6 @@ impl ViewSync {
 
     /// Returns an update with the changes of a view; with the whole view, if it does not continue
     /// the known one.
-    #[must_use]
     pub fn update(self, view: &ContextView, options: SyncOptions<'_>) -> (Self, Update) {
         let follows = self.view == *view.id() && self.edits <= view.edits().len();
         let changes = follows.then(|| self.follow(view, options)).flatten();
@@ -67,7 +65,6 @@ impl ViewSync {
     }
 
     /// Returns the position of a row.
-    #[must_use]
     pub fn position(&self, view: &ContextView, id: &str) -> Option<usize> {
         let at = view.position(self.sent.get(id)?.handle)?;
         view.node(at).is_live().then_some(at)

@@ -87,14 +87,12 @@ pub struct PlatformFile {
 
 impl PlatformFile {
     /// Returns the name of the file.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.library.as_deref().or(self.command.as_deref()).unwrap_or_default()
     }
 }
 
 /// Returns the platform of this machine, as named in manifests: `linux-x86_64`.
-#[must_use]
 pub fn this_platform() -> String {
     format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
 }

@@ -17,14 +17,12 @@ const MIB: u64 = 1 << 20;
 
 impl Registry {
     /// Replaces the places searched for engines that are not linked.
-    #[must_use]
     pub fn with_search(mut self, search: Search) -> Self {
         self.search = search;
         self
     }
 
     /// Returns the places searched for engines that are not linked.
-    #[must_use]
     pub fn search(&self) -> &Search {
         &self.search
     }
@@ -65,7 +63,6 @@ impl Registry {
     /// `engine-host PATH`. Default: the current program, if it
     /// [declared that](crate::foreign::transport::hosts_libraries); otherwise libraries run inside
     /// the current program.
-    #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
         self.engine_host = Some(program.into());
         self
@@ -76,7 +73,6 @@ impl Registry {
     }
 
     /// Returns where a library with these settings runs.
-    #[must_use]
     pub fn trust(&self, settings: &EngineConfig) -> Trust {
         settings.trust.unwrap_or_else(|| match self.engine_host() {
             Some(_) => Trust::Process,

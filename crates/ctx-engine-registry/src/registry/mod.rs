@@ -82,6 +82,7 @@ pub enum EngineState {
 
 /// Layers and engines by id.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Registry {
     layers: Vec<LayerRegistration>,
     engines: BTreeMap<(Slot, &'static str), EngineRegistration>,
@@ -150,7 +151,6 @@ impl Registry {
     }
 
     /// Returns the linked layers, in their order.
-    #[must_use]
     pub fn layers(&self) -> &[LayerRegistration] {
         &self.layers
     }

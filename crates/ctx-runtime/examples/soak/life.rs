@@ -12,7 +12,7 @@ use ctx_model::TokioTimer;
 use ctx_runtime::{NoListener, Runtime};
 use ctx_session::Home;
 use ctx_session::key::SessionKey;
-use ctx_testkit::{FaultySummarizer, Random};
+use ctx_testkit::{Random, ScriptedSummarizer};
 use tokio::sync::Notify;
 
 use super::model::{Files, Mood, Moody};
@@ -121,7 +121,7 @@ impl Life<'_> {
         let config = serde_json::json!({ "agents": { "defaults": { "workspace": work } } });
         let config = Config::parse(&config.to_string()).expect("a configuration");
         let timer = Arc::new(TokioTimer::default());
-        let writer = Arc::new(FaultySummarizer::seeded(self.seed));
+        let writer = Arc::new(ScriptedSummarizer::faulty(self.seed));
         Runtime::builder(Home::at(self.home), config)
             .model(first.clone())
             .fallback(second.clone())

@@ -7,7 +7,7 @@ use ctx_session::Erased;
 use serde::Serialize;
 
 /// What was forgotten; after a dry run, what would be forgotten.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForgetReport {
     /// Whether nothing was written.
@@ -75,20 +75,10 @@ pub struct RemainingCopy {
 
 impl ForgetReport {
     pub(super) fn new(dry_run: bool, warnings: Vec<String>) -> Self {
-        Self {
-            dry_run,
-            complete: true,
-            messages: Vec::new(),
-            files: Vec::new(),
-            agents: Vec::new(),
-            still_held: Vec::new(),
-            warnings,
-            hint: None,
-        }
+        Self { dry_run, complete: true, warnings, ..Self::default() }
     }
 
     /// Whether there was nothing to forget.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.messages.is_empty()
             && self.files.iter().all(Erased::is_nothing)

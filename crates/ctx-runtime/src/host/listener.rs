@@ -30,7 +30,6 @@ pub enum NoticeKind {
 
 impl NoticeKind {
     /// Returns the stable name for other programs.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Failover => "failover",

@@ -6,6 +6,7 @@ use super::Notice;
 
 /// The user's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Input {
     pub(crate) message: Message,
     /// Whether it goes to the model even if it looks like a command.
@@ -15,20 +16,17 @@ pub struct Input {
 
 impl Input {
     /// Returns the message.
-    #[must_use]
     pub fn message(&self) -> &Message {
         &self.message
     }
 
     /// Creates a text that goes to the model even if it looks like a command.
-    #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         Self { is_literal: true, ..Self::from(text.into()) }
     }
 
     /// Creates a heartbeat: a text by which a host lets the agent check whether there is anything
     /// to do, without a user message. Engines see this flag with each message of the turn.
-    #[must_use]
     pub fn heartbeat(text: impl Into<String>) -> Self {
         Self { is_literal: true, is_heartbeat: true, ..Self::from(text.into()) }
     }

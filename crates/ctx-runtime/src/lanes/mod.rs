@@ -84,7 +84,6 @@ impl Default for Lanes {
 
 impl Lanes {
     /// Creates lanes. At most `limit` of them (at least one) are active at once.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         let global = Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS)));
         Self { global, state: Arc::default() }
@@ -125,7 +124,6 @@ impl Lanes {
     }
 
     /// Returns the sessions with running or waiting work.
-    #[must_use]
     pub fn busy(&self) -> Vec<SessionKey> {
         locked(&self.state).sessions.keys().cloned().collect()
     }

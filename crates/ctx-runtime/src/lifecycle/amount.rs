@@ -28,13 +28,11 @@ pub struct Age(Duration);
 
 impl Age {
     /// Creates an age in days.
-    #[must_use]
     pub const fn days(days: u64) -> Self {
         Self(Duration::from_secs(days * 86_400))
     }
 
     /// Returns its length in milliseconds.
-    #[must_use]
     pub fn millis(self) -> i64 {
         i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
     }

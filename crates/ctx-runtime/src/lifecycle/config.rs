@@ -131,7 +131,6 @@ impl Default for Maintenance {
 
 impl SessionConfig {
     /// Returns the idle time in minutes after which a session is over, if any.
-    #[must_use]
     pub fn idle_minutes(&self) -> Option<u32> {
         let given = self.reset.idle_minutes.or(self.idle_minutes);
         match self.reset.mode {
@@ -142,7 +141,6 @@ impl SessionConfig {
     }
 
     /// Returns the hour of the day at which a session is over, if any.
-    #[must_use]
     pub fn at_hour(&self) -> Option<u8> {
         (self.reset.mode == ResetMode::Daily).then_some(self.reset.at_hour)
     }
@@ -150,7 +148,6 @@ impl SessionConfig {
 
 impl Maintenance {
     /// Returns the maximum disk space of sessions, and the size to reach once it is exceeded.
-    #[must_use]
     pub fn disk(&self) -> Option<(u64, u64)> {
         let most = self.max_disk_bytes?.0;
         let left = self.high_water_bytes.map_or(most / 5 * 4, |left| left.0);

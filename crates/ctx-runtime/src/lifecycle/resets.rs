@@ -40,7 +40,6 @@ impl Resets {
     }
 
     /// Uses another time zone.
-    #[must_use]
     pub fn in_zone(self, zone: TimeZone) -> Self {
         Self { zone: Some(zone), ..self }
     }

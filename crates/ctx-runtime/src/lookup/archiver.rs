@@ -114,7 +114,6 @@ impl Archiver {
     }
 
     /// Returns the progress; `None` before the first search for sessions.
-    #[must_use]
     pub fn progress(&self) -> Option<ArchiveProgress> {
         *locked(&self.progress)
     }

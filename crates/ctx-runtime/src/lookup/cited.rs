@@ -81,7 +81,6 @@ fn originals(transcript: &Transcript, all: &[Arc<Entry>], id: &EntryId) -> Resul
 }
 
 /// Returns a message as text, each part that is not plain text after a label.
-#[must_use]
 pub fn message_text(message: &Message) -> String {
     let parts = message.blocks.iter().map(|block| match block {
         Block::Text { text } => format!("{text}\n"),
@@ -99,7 +98,6 @@ pub fn message_text(message: &Message) -> String {
 }
 
 /// Formats a message: role, entry, time and text.
-#[must_use]
 pub fn format_message(entry: &Entry, message: &Message) -> String {
     let time = entry.timestamp().and_then(|at| jiff::Timestamp::from_millisecond(at.0).ok());
     let time = time.map(|time| format!(" {time:.0}")).unwrap_or_default();

@@ -124,7 +124,6 @@ impl Lookup {
     }
 
     /// Returns the transcript path of an archived session of another agent, by its name in memory.
-    #[must_use]
     pub fn transcript(&self, session: &str) -> Option<PathBuf> {
         let mut archived = ArchivedSessions::of(&self.folder);
         archived.refresh().ok()?;

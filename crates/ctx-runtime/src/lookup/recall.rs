@@ -66,13 +66,11 @@ pub struct RecalledPassage {
 
 impl RecallReport {
     /// Returns the number of passages in the block.
-    #[must_use]
     pub fn passages_used(&self) -> usize {
         self.passages.iter().filter(|passage| passage.used).count()
     }
 
     /// Returns the reason for a missing block.
-    #[must_use]
     pub fn why_nothing(&self) -> String {
         let (facts, passages, budget) = (self.facts.len(), self.passages.len(), self.budget);
         match facts + passages {

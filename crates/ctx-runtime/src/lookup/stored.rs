@@ -19,7 +19,6 @@ pub struct StoredSession {
 
 impl StoredSession {
     /// Creates it from a store entry, with the transcript if that exists.
-    #[must_use]
     pub fn of(home: &Home, key: &str, entry: &SessionEntry) -> Self {
         let path = key.parse().ok().and_then(|key: SessionKey| home.transcript(&key, entry).ok());
         let path = path.filter(|path| path.is_file());

@@ -22,7 +22,6 @@ pub enum Reason {
 
 impl Reason {
     /// Returns the reason as text.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Age => "too old",
@@ -49,7 +48,6 @@ pub enum Action {
 
 impl Action {
     /// Returns the action as text.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Archived => "archived",
@@ -122,7 +120,6 @@ pub struct MaintenanceReport {
 
 impl MaintenanceReport {
     /// Whether there was nothing to do.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.done.is_empty() && self.kept.is_empty()
     }

@@ -57,6 +57,7 @@ pub enum MemoryLocation {
 
 /// An agent's memory.
 #[derive(Clone)]
+#[must_use]
 pub struct AgentMemory {
     /// The archived messages.
     pub memory: Memory,
@@ -75,7 +76,6 @@ impl AgentMemory {
     /// first needed. If the configured embedding model is missing (`model` is `None`), hashes are
     /// used. But if the folder has vectors of a model, these are kept until it is available again,
     /// and until then search is lexical.
-    #[must_use]
     pub fn open(
         config: &Config,
         folder: Option<&Path>,
@@ -112,7 +112,6 @@ impl AgentMemory {
 
     /// Like [`open`](Self::open), with the configured embedding model. If that is unavailable, a
     /// warning is added.
-    #[must_use]
     pub fn configured(
         config: &ctx_config::Config,
         section: &Config,
@@ -133,13 +132,11 @@ impl AgentMemory {
 
     /// Adds models that extract facts from archived messages, when
     /// [`extract_facts`](MemoryStore::extract_facts) is called.
-    #[must_use]
     pub fn with_models(self, models: Option<SummaryModels>) -> Self {
         Self { models, ..self }
     }
 
     /// Opens the archived messages again, without writing to their files: for dry runs.
-    #[must_use]
     pub fn read_only(self) -> Self {
         let Some(folder) = &self.folder else { return self };
         let mut settings = self.memory.settings().clone();
@@ -150,7 +147,6 @@ impl AgentMemory {
     }
 
     /// Returns the part of the memory that one session archives into and recalls from.
-    #[must_use]
     pub fn of_session(&self, session: &str, counter: Counter) -> SessionMemory {
         let maker =
             SegmentMaker::new(&*self.agent, session, counter).with_redaction(self.config.redaction);
@@ -264,7 +260,6 @@ impl Resolved {
 }
 
 /// Returns the name of a session in memory: its own id, else the name of its file.
-#[must_use]
 pub fn memory_session(id: Option<&str>, file: &Path) -> String {
     match id.filter(|id| !id.is_empty()) {
         Some(id) => id.to_owned(),

@@ -38,13 +38,11 @@ pub struct MemoryWorker {
 
 impl MemoryWorker {
     /// Creates it for the memory of a session.
-    #[must_use]
     pub fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
         Self { store, ..Self::default() }
     }
 
     /// Returns the memory store, if there is one.
-    #[must_use]
     pub fn store(&self) -> Option<&Arc<dyn MemoryStore>> {
         self.store.as_ref()
     }

@@ -156,7 +156,6 @@ impl Runtime {
 
     /// Returns how often each layer performed each action, in all sessions since the runtime was
     /// built.
-    #[must_use]
     pub fn layer_actions(&self) -> Vec<LayerAction> {
         self.inner.sessions.layers.list()
     }

@@ -6,6 +6,7 @@ use ctx_core::{
     BootstrapRequest, ContextEngine, Error, ErrorKind, ModelCard, Result, Services, SummaryModels,
     TokenLedger, ToolSpec, WorkspaceSearch,
 };
+use ctx_dialect::json::{ObjectWriter, array};
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard, ToolHooks, WriteGuard};
 use ctx_memory::Config as MemoryConfig;
 use ctx_session::key::FileId;
@@ -78,21 +79,11 @@ fn guard(
 
 /// Returns the tools as JSON text, for counting their tokens.
 pub(crate) fn tools_json(tools: &[ToolSpec]) -> String {
-    let mut json = String::from("[");
-    for (at, tool) in tools.iter().enumerate() {
-        if at > 0 {
-            json.push(',');
-        }
-        json.push_str("{\"name\":");
-        json.push_str(&ctx_dialect::json::quote(&tool.name));
-        json.push_str(",\"description\":");
-        json.push_str(&ctx_dialect::json::quote(&tool.description));
-        json.push_str(",\"parameters\":");
-        json.push_str(tool.parameters.as_str());
-        json.push('}');
-    }
-    json.push(']');
-    json
+    array(tools.iter().map(|tool| {
+        let json = ObjectWriter::new().text("name", &tool.name);
+        let json = json.text("description", &tool.description);
+        json.raw("parameters", tool.parameters.as_str()).end()
+    }))
 }
 
 /// Resolves the settings for a model of the chain.

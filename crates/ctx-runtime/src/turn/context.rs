@@ -20,19 +20,15 @@ impl Turn<'_> {
         let turn = self.session.turn(&pool.settings.ids);
         let engine = setup.engine.clone();
         let request = AssembleRequest { session_id: self.session.id.clone(), view, turn };
-        let assembled = match engine.assemble(request).await {
+        let mut view = match engine.assemble(request).await {
             Ok(assembled) => assembled.into_view(),
             Err(error) => {
                 let words = format!("the engine failed to preview the request: {error}");
                 self.notify(NoticeKind::Engine, words);
-                let view = self.session.take_view(&pool.home).await?;
-                let manifest = view.manifest();
-                self.session.view = Some(view);
-                return Ok(manifest);
+                return self.manifest().await;
             }
         };
         self.notify_warnings();
-        let mut view = assembled;
         view.finish()?;
         Ok(view.manifest())
     }

@@ -25,7 +25,6 @@ pub enum CompactionAuthor {
 
 impl CompactionAuthor {
     /// Returns the name used in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",

@@ -14,6 +14,7 @@ use crate::formats::{self, Agent, Beginning, Environment, LastUsage, in_database
 
 /// The folders in which agents store their sessions.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct AgentHomes {
     roots: Vec<(Agent, PathBuf)>,
 }
@@ -47,7 +48,6 @@ pub struct Discovery {
 impl AgentHomes {
     /// Returns the folders of all agents except ctx: those in the variables that the agents read,
     /// otherwise the agents' defaults.
-    #[must_use]
     pub fn from_env() -> Self {
         let environment = Environment::current();
         let with_agent = |agent: Agent| {
@@ -58,7 +58,6 @@ impl AgentHomes {
     }
 
     /// Adds a folder that contains sessions of `agent`, such as `~/.claude/projects`.
-    #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
         self
@@ -66,14 +65,12 @@ impl AgentHomes {
 
     /// Returns all sessions, newest first. A file or folder that cannot be read is reported as a
     /// problem; the others are still listed.
-    #[must_use]
     pub fn sessions(&self) -> Discovery {
         self.files().completed()
     }
 
     /// Returns the newest session of a project: of the folder itself, otherwise of the closest
     /// parent folder that has any. The user's home and the root do not count as parent projects.
-    #[must_use]
     pub fn newest_in(&self, project: &Path) -> Option<DiscoveredSession> {
         let project = real(project);
         let home = std::env::home_dir().map(|home| real(&home));
@@ -108,7 +105,6 @@ impl AgentHomes {
 
     /// Returns the files that may be sessions, newest first, without reading them.
     /// [`DiscoveredSession::complete`] reads their details.
-    #[must_use]
     pub fn files(&self) -> Discovery {
         let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
@@ -226,7 +222,6 @@ impl DiscoveredSession {
     }
 
     /// Describes the session at a path. A file is not read.
-    #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         match in_database(path) {
             Some((database, file, id)) => walk::rows(database, file, Some(id)).ok()?.pop(),
@@ -236,7 +231,6 @@ impl DiscoveredSession {
 
     /// Returns the usage of the last request, read from the end of the file; `None` if it is not
     /// found there.
-    #[must_use]
     pub fn last_usage(&self) -> Option<LastUsage> {
         (self.agent.format().last_usage)(&self.path)
     }

@@ -72,7 +72,6 @@ impl EntryKind {
     }
 
     /// Returns the kind of a pi entry of type `name`.
-    #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
         let known = Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(name));
         known.unwrap_or_else(|_| Self::Other(name.into()))
@@ -178,7 +177,6 @@ impl TreeEntry {
     }
 
     /// Returns the parent's index in [`crate::Transcript::entries`]; always smaller than its own.
-    #[must_use]
     pub fn parent(&self) -> Option<usize> {
         self.parent.map(|i| i as usize)
     }
@@ -197,7 +195,6 @@ impl TreeEntry {
     }
 
     /// Whether it is an entry with a message that a model may see.
-    #[must_use]
     pub fn is_message(&self) -> bool {
         matches!(
             self.kind,

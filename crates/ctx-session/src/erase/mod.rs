@@ -68,7 +68,6 @@ impl Transcript {
 }
 
 /// Returns a session and the archives of its rewrites, newest first.
-#[must_use]
 pub fn session_files(path: &Path) -> Vec<PathBuf> {
     let archives = archives_of(path).into_iter().rev();
     std::iter::once(path.to_owned()).chain(archives).collect()
@@ -121,7 +120,6 @@ pub struct Erased {
 
 impl Erased {
     /// Whether the file is unchanged.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.messages + self.hidden + self.summary_lines + self.forms + self.others == 0
     }

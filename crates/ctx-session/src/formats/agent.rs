@@ -40,7 +40,6 @@ impl AgentSpec {
 
 impl Agent {
     /// Returns the name on the command line and in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
     }
@@ -51,20 +50,17 @@ impl Agent {
     }
 
     /// Returns the agent with that name.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|agent| agent.name() == name)
     }
 
     /// Returns the window in tokens that the agent uses until a prompt needs a larger one.
-    #[must_use]
     pub fn usual_window(self) -> Option<u32> {
         self.0.usual_window
     }
 
     /// Returns whether the last answer of a session may still grow, because the agent writes it in
     /// several steps.
-    #[must_use]
     pub fn writes_in_steps(self) -> bool {
         self.0.writes_in_steps
     }

@@ -139,13 +139,11 @@ pub(crate) enum Target {
 
 impl Format {
     /// Returns the name on the command line and in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
     /// Returns one line that describes the format.
-    #[must_use]
     pub fn description(self) -> &'static str {
         self.0.description
     }
@@ -156,14 +154,12 @@ impl Format {
     }
 
     /// Returns whether ctx appends to sessions in this format.
-    #[must_use]
     pub fn takes_entries(self) -> bool {
         matches!(self.0.target, Some(Target::Session { overlay: true }))
     }
 
     /// Returns whether the format can represent compacted history: see
     /// [`Transcript::convert_with`](crate::Transcript::convert_with).
-    #[must_use]
     pub fn holds_compacted_history(self) -> bool {
         matches!(self.0.target, Some(Target::Document { summaries: true, .. }))
     }
@@ -254,7 +250,6 @@ pub(crate) fn databases() -> impl Iterator<Item = &'static Database> {
 }
 
 /// Whether a path names a file, or a session in a database.
-#[must_use]
 pub fn is_transcript(path: &Path) -> bool {
     path.is_file() || in_database(path).is_some()
 }

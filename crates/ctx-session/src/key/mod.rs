@@ -115,7 +115,6 @@ pub enum ChatKind {
 
 impl ChatKind {
     /// Returns the word used in the key.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Group => "group",
@@ -145,13 +144,11 @@ impl Thread {
 
 impl SessionKey {
     /// Returns the main session of an agent, with the main key `main`.
-    #[must_use]
     pub fn main(agent: FileId) -> Self {
         Self::Agent { agent, scope: AgentScope::Main(Name::main()), thread: None }
     }
 
     /// Returns the agent, if the key names one.
-    #[must_use]
     pub fn agent(&self) -> Option<&FileId> {
         match self {
             Self::Agent { agent, .. } => Some(agent),

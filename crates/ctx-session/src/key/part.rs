@@ -60,7 +60,6 @@ impl FileId {
     }
 
     /// Returns the default agent, to which sessions without an agent belong.
-    #[must_use]
     pub fn main() -> Self {
         Self("main".into())
     }
@@ -81,7 +80,6 @@ impl Name {
     }
 
     /// Returns the default main key.
-    #[must_use]
     pub fn main() -> Self {
         Self("main".into())
     }
@@ -136,7 +134,6 @@ macro_rules! text_type {
     ($name:ident) => {
         impl $name {
             /// Returns the text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -146,7 +146,6 @@ impl SessionLog {
     }
 
     /// Returns the parent of the next entry; `None` at the beginning.
-    #[must_use]
     pub fn leaf(&self) -> Option<&EntryId> {
         self.leaf.as_ref()
     }
@@ -241,7 +240,6 @@ impl SessionLog {
 }
 
 /// Whether opening for writing failed because the file is not a ctx session, or is too old.
-#[must_use]
 pub fn is_foreign(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::UnknownFormat | ErrorKind::InvalidInput) && !is_newer(error)
 }

@@ -88,7 +88,6 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Whether everything was read unchanged despite the problem. Only a full check reports it.
-    #[must_use]
     pub fn is_harmless(self) -> bool {
         matches!(
             self,
@@ -97,7 +96,6 @@ impl ProblemKind {
     }
 
     /// Returns the name used in reports, as in JSON.
-    #[must_use]
     pub fn name(self) -> String {
         let name = format!("{self:?}");
         let (first, rest) = name.split_at(1);
@@ -105,7 +103,6 @@ impl ProblemKind {
     }
 
     /// Returns the severity of problems of this kind.
-    #[must_use]
     pub fn severity(self) -> Severity {
         match self {
             _ if self.is_harmless() => Severity::Carried,

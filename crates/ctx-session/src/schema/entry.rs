@@ -12,6 +12,7 @@ use super::custom::UNDO_TYPE;
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
+#[must_use]
 pub enum NewEntry {
     /// A message of the conversation.
     Message {
@@ -106,20 +107,17 @@ pub enum NewEntry {
 
 impl NewEntry {
     /// Creates a message entry.
-    #[must_use]
     pub fn message(message: RawJson) -> Self {
         Self::Message { message }
     }
 
     /// Creates an undo: from here on the branch reads as if the target entry did not exist.
-    #[must_use]
     pub fn undo(target_id: &EntryId) -> Self {
         let data = format!("{{\"targetId\":{}}}", ctx_dialect::json::quote(target_id));
         Self::Custom { custom_type: UNDO_TYPE.into(), data: Some(RawJson::from_text(data)) }
     }
 
     /// Returns the entry's `type`.
-    #[must_use]
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Message { .. } => "message",

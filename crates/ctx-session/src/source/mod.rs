@@ -38,7 +38,6 @@ pub(crate) struct Span {
 
 impl Span {
     /// Returns the offset of the first byte after it.
-    #[must_use]
     pub(crate) fn end(self) -> u64 {
         self.offset + u64::from(self.len)
     }

@@ -88,7 +88,6 @@ pub enum ChatType {
 
 impl ChatType {
     /// Returns the kind of chat and the channel of a key, if the key contains them.
-    #[must_use]
     pub fn of(key: &SessionKey) -> Option<(Self, Option<String>)> {
         let SessionKey::Agent { scope, .. } = key else { return None };
         let (chat_type, channel) = match scope {

@@ -40,7 +40,6 @@ impl StoredEntry {
 
 impl Sessions {
     /// Returns the session with that key.
-    #[must_use]
     pub fn get(&self, key: &SessionKey) -> Option<&SessionEntry> {
         self.slots.get(&key.to_string())?.entry()
     }

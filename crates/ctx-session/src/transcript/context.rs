@@ -126,11 +126,7 @@ impl Transcript {
     /// [`ErrorKind::NotFound`] for an unknown entry id.
     pub fn messages_to(&self, leaf: Option<&EntryId>) -> Result<Vec<BranchMessage>> {
         let path = self.path_of_message(leaf)?;
-        let indices = path.into_iter().filter(|&index| {
-            let summary = self.role(index);
-            self.is_sent(index) && summary != Some(&Role::CompactionSummary)
-        });
-        Ok(self.items(indices))
+        Ok(self.items(path.into_iter().filter(|&index| self.is_conversation_message(index))))
     }
 
     /// Returns the context as the agent rebuilds it, up to `leaf` or the transcript's leaf: the
@@ -222,7 +218,6 @@ impl Transcript {
     }
 
     /// Whether the file is a ctx session.
-    #[must_use]
     pub fn is_ctx_session(&self) -> bool {
         let header = self.header.raw.as_deref().and_then(|raw| Object::parse(raw).ok());
         // Also true for a session of a newer ctx, which writers refuse.
@@ -255,10 +250,7 @@ impl Transcript {
         let mut heads: HashMap<u32, usize> = HashMap::new();
         for index in indices {
             let Some(entry) = self.entries.get(index) else { continue };
-            let head = match entry.head {
-                Some(head) => head,
-                None => u32::try_from(index).unwrap_or(u32::MAX),
-            };
+            let head = entry.head.unwrap_or(u32::try_from(index).unwrap_or(u32::MAX));
             if entry.head.is_some()
                 && let Some((_, more)) = heads.get(&head).and_then(|&at| order.get_mut(at))
             {

@@ -183,14 +183,12 @@ impl Transcript {
     }
 
     /// Returns the file, unless the transcript was read from memory.
-    #[must_use]
     pub(crate) fn file(&self) -> Option<&Path> {
         self.source.path()
     }
 
     /// Returns the parent of the next entry. If overlay entries are attached to the file's leaf,
     /// this is the newest of them.
-    #[must_use]
     pub fn leaf(&self) -> Option<&EntryId> {
         self.entries.get(self.leaf? as usize).map(|entry| &entry.id)
     }
@@ -200,13 +198,11 @@ impl Transcript {
     }
 
     /// Returns the index of the entry `id`; the latest if several were recorded under it.
-    #[must_use]
     pub fn index_of(&self, id: &str) -> Option<usize> {
         self.index.get(id).map(|&index| index as usize)
     }
 
     /// Returns the full id of the entry with this id or unambiguous prefix of an id.
-    #[must_use]
     pub fn find(&self, id: &str) -> Option<EntryId> {
         let entry = |index: usize| self.entries.get(index).map(|entry| entry.id.clone());
         if let Some(index) = self.index_of(id) {
@@ -265,7 +261,6 @@ impl Transcript {
     }
 
     /// Returns all messages of the file, on all branches, in file order.
-    #[must_use]
     pub fn all_messages(&self) -> Vec<Arc<Entry>> {
         let all = self.entries.iter().enumerate().filter(|(_, entry)| is_message(entry));
         let items = self.items(all.map(|(index, _)| index));

@@ -5,7 +5,6 @@ use crate::transcript::Transcript;
 
 impl Transcript {
     /// Returns the tips of all branches: entries without children.
-    #[must_use]
     pub fn tips(&self) -> Vec<usize> {
         let mut is_tip = vec![true; self.entries.len()];
         for parent in self.entries.iter().filter_map(TreeEntry::parent) {

@@ -25,7 +25,6 @@ struct TransientValues {
 
 impl TransientStore {
     /// Creates a store over the values of `below`.
-    #[must_use]
     pub fn over(below: Arc<dyn Store>) -> Self {
         Self { below: Some(below), own: Mutex::default() }
     }

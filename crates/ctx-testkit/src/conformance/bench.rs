@@ -1,6 +1,6 @@
 //! The environment in which a case runs an engine.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ctx_core::{
     ContextEngine, Counter, EngineInfo, Result, Services, SummaryModels, TokenLedger, Tokens,
@@ -19,23 +19,19 @@ use super::stop::Stop;
 pub(super) struct Progress(Arc<Mutex<BenchState>>);
 
 #[derive(Debug, Default)]
-struct BenchState {
+pub(super) struct BenchState {
     verb: Option<&'static str>,
-    engine: Option<EngineInfo>,
-    has_answered: bool,
+    pub(super) engine: Option<EngineInfo>,
+    pub(super) has_answered: bool,
 }
 
 impl Progress {
     pub(super) fn verb(&self) -> &'static str {
-        locked(&self.0).verb.unwrap_or("start")
+        self.state().verb.unwrap_or("start")
     }
 
-    pub(super) fn engine(&self) -> Option<EngineInfo> {
-        locked(&self.0).engine.clone()
-    }
-
-    pub(super) fn has_answered(&self) -> bool {
-        locked(&self.0).has_answered
+    pub(super) fn state(&self) -> MutexGuard<'_, BenchState> {
+        locked(&self.0)
     }
 }
 
@@ -67,10 +63,10 @@ impl Bench {
 
     /// Starts an instance of the engine.
     pub(super) fn engine(&self, host: &TestHost) -> Result<Running<'_>, Stop> {
-        locked(&self.progress.0).verb = Some("start");
+        self.progress.state().verb = Some("start");
         let engine = (self.start)(&host.start);
         let engine = engine.map_err(|error| Stop::error("start", &error).fatal())?;
-        locked(&self.progress.0).engine.get_or_insert_with(|| engine.info().clone());
+        self.progress.state().engine.get_or_insert_with(|| engine.info().clone());
         Ok(Running { bench: self, engine, ledger: host.ledger() })
     }
 }
@@ -131,10 +127,10 @@ impl<'b> Running<'b> {
         verb: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        locked(&self.bench.progress.0).verb = Some(verb);
+        self.bench.progress.state().verb = Some(verb);
         let answer = self.bench.runtime.block_on(work);
         if answer.is_ok() {
-            let mut progress = locked(&self.bench.progress.0);
+            let mut progress = self.bench.progress.state();
             // An engine that is not built in starts at its first call, and has its info only then.
             progress.engine = Some(self.engine.info().clone());
             progress.has_answered = true;
@@ -145,7 +141,7 @@ impl<'b> Running<'b> {
     /// Polls a future this number of times and then drops it. Returns whether it was ready before
     /// that.
     pub(super) fn give_up_after(&self, polls: u32, verb: &'static str, work: impl Future) -> bool {
-        locked(&self.bench.progress.0).verb = Some(verb);
+        self.bench.progress.state().verb = Some(verb);
         self.bench.runtime.block_on(async {
             let mut work = std::pin::pin!(work);
             let mut left = polls;

@@ -1,10 +1,8 @@
 //! The services of the suite's host: a store in memory, and a clock that does not wait.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,7 +18,6 @@ pub(super) struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 impl HeldStore {
     /// Returns all values. A store cannot remove a key: an empty value, or the `null` of an engine
     /// that uses JSON, counts as removed.
-    #[must_use]
     pub(super) fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         let values = locked(&self.0);
         let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));
@@ -60,22 +57,10 @@ impl Timer for HastyTimer {
     }
 
     async fn sleep(&self, duration: Duration) {
-        Yield(YIELDS).await;
+        for _ in 0..YIELDS {
+            tokio::task::yield_now().await;
+        }
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.0.fetch_add(millis, Ordering::Relaxed);
-    }
-}
-
-struct Yield(u32);
-
-impl Future for Yield {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.0 == 0 {
-            return Poll::Ready(());
-        }
-        self.0 -= 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
     }
 }

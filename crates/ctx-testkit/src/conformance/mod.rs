@@ -50,7 +50,6 @@ pub enum Level {
 
 impl Level {
     /// Returns its name on the command line and in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Core => "core",

@@ -38,6 +38,7 @@ const COMPACT_MS: u64 = 60_000;
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Plugin {
     id: String,
     search: Search,
@@ -86,21 +87,12 @@ impl Plugin {
 
     /// Applies the settings of a configuration, with two exceptions required by the suite: failures
     /// are errors, and the engine is granted the lease on compaction if it requests it.
-    #[must_use]
     pub fn with_settings(mut self, settings: EngineConfig) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Sets the engine's own configuration.
-    #[must_use]
-    pub fn with_config(mut self, config: serde_json::Value) -> Self {
-        self.settings.config = config.into();
-        self
-    }
-
     /// Sets where a library runs. Default: in a process of the engine host, if there is one.
-    #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.settings.trust = Some(trust);
         self
@@ -108,21 +100,18 @@ impl Plugin {
 
     /// Sets the `ctx` program that runs a library in its own process. Default: as in
     /// [`Registry::with_engine_host`].
-    #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
         self.engine_host = Some(program.into());
         self
     }
 
     /// Returns its id.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Returns the folder with its copy, if it was [read](Plugin::read). It is removed when this
     /// and everything created from it is dropped.
-    #[must_use]
     pub fn copy(&self) -> Option<&Path> {
         self.copy.as_deref().map(TempDir::path)
     }

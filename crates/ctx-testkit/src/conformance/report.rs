@@ -46,7 +46,6 @@ pub struct CaseReport {
 
 impl CaseReport {
     /// Returns `passed`, `failed` or `skipped`.
-    #[must_use]
     pub fn result(&self) -> &'static str {
         match self.outcome {
             Outcome::Passed { .. } => "passed",
@@ -69,7 +68,6 @@ pub struct Report {
 
 impl Report {
     /// Whether no case failed.
-    #[must_use]
     pub fn is_passed(&self) -> bool {
         self.failed().next().is_none()
     }
@@ -80,7 +78,6 @@ impl Report {
     }
 
     /// Returns the number of cases with this result.
-    #[must_use]
     pub fn count(&self, result: &str) -> usize {
         self.cases.iter().filter(|case| case.result() == result).count()
     }

@@ -27,6 +27,7 @@ pub struct Start {
 
 /// How the suite runs.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Options {
     level: Level,
     deadline: Duration,
@@ -38,20 +39,17 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 impl Options {
     /// Runs all cases up to a level, with two minutes for each.
-    #[must_use]
     pub fn new(level: Level) -> Self {
         Self { level, deadline: DEADLINE, only: Vec::new() }
     }
 
     /// Sets the deadline of a case. A case that exceeds it fails; its thread keeps running.
-    #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
     /// Runs only these cases, by name.
-    #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = names.into_iter().map(Into::into).collect();
         self
@@ -131,7 +129,7 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
         }
         Err(error) => Err(Stop::skipped(format!("no thread for this case: {error}"))),
     };
-    let engine = progress.engine();
+    let engine = progress.state().engine.clone();
     let (outcome, is_fatal) = match verdict {
         Ok(note) => (Outcome::Passed { note }, false),
         Err(Stop::Failed { reason, hint, is_fatal }) => {
@@ -149,7 +147,7 @@ fn hangs(progress: &Progress, deadline: Duration) -> Stop {
         "answer each call in bounded time, even if a service of the host does not answer",
     );
     // If the engine never answered a call, the other cases cannot succeed.
-    if progress.has_answered() { stop } else { stop.fatal() }
+    if progress.state().has_answered { stop } else { stop.fatal() }
 }
 
 fn panicked(progress: &Progress, panic: &(dyn Any + Send)) -> Stop {

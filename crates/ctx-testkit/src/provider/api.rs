@@ -39,7 +39,6 @@ pub enum Api {
 
 impl Api {
     /// Returns the API of a method and path.
-    #[must_use]
     pub fn of(method: &str, path: &str) -> Option<Self> {
         let path = path.trim_end_matches('/');
         let ends = [

@@ -64,6 +64,7 @@ impl FailureKind {
 /// An error, and how it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[must_use]
 pub struct Failure {
     /// The kind.
     pub kind: FailureKind,
@@ -100,31 +101,26 @@ impl From<FailureKind> for Failure {
 
 impl Failure {
     /// An error of that kind, sent as the HTTP response.
-    #[must_use]
     pub fn new(kind: FailureKind) -> Self {
         kind.into()
     }
 
     /// Sets the status.
-    #[must_use]
     pub fn status(self, status: u16) -> Self {
         Self { status: Some(status), ..self }
     }
 
     /// Sets `retry-after`.
-    #[must_use]
     pub fn retry_after(self, retry_after: RetryAfter) -> Self {
         Self { retry_after: Some(retry_after), ..self }
     }
 
     /// Sends the error in the stream, after this number of events.
-    #[must_use]
     pub fn in_stream(self, after_events: usize) -> Self {
         Self { after_events: Some(after_events), ..self }
     }
 
     /// Sets the wording of an overflow.
-    #[must_use]
     pub fn words(self, words: Words) -> Self {
         Self { words: Some(words), ..self }
     }
@@ -193,7 +189,7 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
     let (status, content_type, body) = match failure.kind {
         FailureKind::Overflow => {
             let words = failure.words.unwrap_or_else(|| Words::of(api));
-            let (status, body) = words.of_sizes(sizes);
+            let (status, body) = words.overflow(sizes.prompt, sizes.answer, sizes.window);
             (status, JSON, body)
         }
         FailureKind::BadGateway => (502, "text/html", GATEWAY_PAGE.to_owned()),

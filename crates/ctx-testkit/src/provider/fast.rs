@@ -70,25 +70,21 @@ impl Fast {
     }
 
     /// Returns its address.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address
     }
 
     /// Returns its URL, without a path and without a trailing slash.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
     /// Returns the number of requests.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.requests.load(Ordering::Relaxed)
     }
 
     /// Returns the total bytes of request bodies.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
     }

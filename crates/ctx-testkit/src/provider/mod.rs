@@ -118,38 +118,32 @@ impl FakeProvider {
     }
 
     /// Returns its address.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address
     }
 
     /// Returns its URL without a path and without a trailing slash, as Anthropic's and Ollama's
     /// clients expect it.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
     /// Returns its URL with `/v1`, as OpenAI's clients expect it.
-    #[must_use]
     pub fn v1(&self) -> String {
         format!("{}/v1", self.url())
     }
 
     /// Returns the requests so far, oldest first.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.ledger.requests()
     }
 
     /// Returns the number of requests so far.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.shared.ledger.len()
     }
 
     /// Returns the number of requests that the rest of the script covers.
-    #[must_use]
     pub fn steps_left(&self) -> usize {
         self.shared.playbook.left()
     }
@@ -172,7 +166,6 @@ impl FakeProvider {
 
     /// Waits until `count` requests have arrived. Returns `false` if they have not after 30 s.
     /// Blocks the thread: in async code use [`arrived`](Self::arrived).
-    #[must_use]
     pub fn wait_arrived(&self, count: usize) -> bool {
         self.shared.ledger.wait_until(PATIENCE, |requests| requests.len() >= count)
     }
@@ -180,7 +173,6 @@ impl FakeProvider {
     /// Waits until request `number`, counted from 1, has finished, and returns its outcome. Returns
     /// `None` if it has not finished after 30 s. Blocks the thread: in async code use
     /// [`ended`](Self::ended).
-    #[must_use]
     pub fn wait_ended(&self, number: usize) -> Option<Outcome> {
         self.shared.ledger.wait_until(PATIENCE, |requests| outcome(requests, number).is_some());
         outcome(&self.requests(), number)

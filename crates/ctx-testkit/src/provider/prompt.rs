@@ -26,7 +26,6 @@ pub struct Prompt {
 
 impl Prompt {
     /// Parses the prompt in a request's body.
-    #[must_use]
     pub fn of(body: &Value) -> Self {
         let mut prompt = Self::default();
         for key in ["system", "instructions", "systemInstruction", "system_instruction"] {
@@ -53,33 +52,28 @@ impl Prompt {
     }
 
     /// Returns its size in tokens: characters divided by four, rounded up.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         self.chars.div_ceil(CHARS_PER_TOKEN)
     }
 
     /// Returns the newest text of the user.
-    #[must_use]
     pub fn last_user(&self) -> &str {
         self.said.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
     }
 
     /// Returns the roles and texts since the last answer of the model.
-    #[must_use]
     pub fn newest(&self) -> &[(String, String)] {
         let last = self.said.iter().rposition(|(role, _)| role == "assistant");
         self.said.slice(last.map_or(0, |at| at + 1)..)
     }
 
     /// Whether there is a tool result since the last answer of the model.
-    #[must_use]
     pub fn is_after_tool(&self) -> bool {
         let newest = self.said.len().saturating_sub(self.newest().len());
         self.results.slice(newest..).contains(&true)
     }
 
     /// Returns all of it as one text.
-    #[must_use]
     pub fn text(&self) -> String {
         let texts: Vec<_> = self.said.iter().map(|(_, text)| text.as_str()).collect();
         texts.join("\n")

@@ -57,14 +57,12 @@ pub enum Outcome {
 
 impl Request {
     /// Returns the value of a header; the name is case-insensitive.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.as_str())
     }
 
     /// Returns the API key in the request.
-    #[must_use]
     pub fn key(&self) -> Option<&str> {
         let bearer = self.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let headers = ["x-api-key", "api-key", "x-goog-api-key"];
@@ -73,14 +71,12 @@ impl Request {
     }
 
     /// Returns the raw value of a query parameter.
-    #[must_use]
     pub fn query(&self, name: &str) -> Option<&str> {
         let (_, query) = self.path.split_once('?')?;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// Returns the model named in the body or (Gemini) in the path; empty if there is none.
-    #[must_use]
     pub fn model(&self) -> &str {
         let in_path = || {
             let path = self.path.split('?').next()?;
@@ -92,7 +88,6 @@ impl Request {
     }
 
     /// Whether it requests a stream. Ollama streams by default.
-    #[must_use]
     pub fn stream(&self) -> bool {
         if self.api == Some(Api::Gemini) {
             return self.path.contains(":streamGenerateContent");
@@ -107,7 +102,6 @@ impl Request {
     }
 
     /// Returns the maximum length of the answer, in tokens.
-    #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
         let paths = [
             "/max_tokens",

@@ -77,10 +77,11 @@ pub struct Call {
 }
 
 /// The finish reason of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Finish {
     /// The model finished.
+    #[default]
     Stop,
     /// At its length limit.
     Length,

@@ -15,7 +15,7 @@ const MAX_DELTAS: usize = 200;
 const PADDING: [u8; 16 * 1024] = [b' '; 16 * 1024];
 
 /// An answer with all data for its wire format.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Speech {
     pub(super) number: usize,
     pub(super) model: String,
@@ -90,13 +90,8 @@ impl Speech {
             text,
             calls: answer.calls,
             finish: answer.finish.unwrap_or(by_itself),
-            usage: None,
-            include_usage: false,
-            sealed: false,
-            delta_chars: None,
             endless: answer.endless,
-            is_list: false,
-            signature: None,
+            ..Self::default()
         }
     }
 

@@ -14,6 +14,7 @@ use super::script::{Answer, Call, Cut, Finish, Moment, Raw, Reply, Wait, When};
 /// "rateLimited"}}, "times": 2}`, `{"reply": "summary", "times": null}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[must_use]
 pub struct Step {
     /// Only matching requests take the step. Default: every completion.
     pub when: When,
@@ -45,7 +46,6 @@ impl Default for Step {
 
 impl Step {
     /// Creates a step that answers one completion, at once and in full.
-    #[must_use]
     pub fn new(reply: Reply) -> Self {
         Self {
             when: When::default(),
@@ -61,132 +61,111 @@ impl Step {
     }
 
     /// Answers with a text.
-    #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Reply::Text(text.into()))
     }
 
     /// Answers with an [`Answer`].
-    #[must_use]
     pub fn answer(answer: Answer) -> Self {
         Self::new(Reply::Answer(Box::new(answer)))
     }
 
     /// Answers with a text that ends at its length limit.
-    #[must_use]
     pub fn cut_off(text: impl Into<String>) -> Self {
         let finish = Some(Finish::Length);
         Self::answer(Answer { text: text.into(), finish, ..Answer::default() })
     }
 
     /// Answers with one tool call.
-    #[must_use]
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         let calls = vec![Call { name: name.into(), arguments }];
         Self::answer(Answer { calls, ..Answer::default() })
     }
 
     /// Answers without end.
-    #[must_use]
     pub fn endless(text: impl Into<String>) -> Self {
         Self::answer(Answer { text: text.into(), endless: true, ..Answer::default() })
     }
 
     /// Fails.
-    #[must_use]
     pub fn error(failure: impl Into<Failure>) -> Self {
         Self::new(Reply::Error(failure.into()))
     }
 
     /// Refuses the prompt as too long.
-    #[must_use]
     pub fn overflow() -> Self {
         Self::error(FailureKind::Overflow)
     }
 
     /// Answers with an HTTP response of that status, content type and body.
-    #[must_use]
     pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.into())];
         Self::new(Reply::Raw(Raw { status, headers, body: body.into() }))
     }
 
     /// Redirects the client, with status 307.
-    #[must_use]
     pub fn redirect(location: impl Into<String>) -> Self {
         let headers = vec![("location".to_owned(), location.into())];
         Self::new(Reply::Raw(Raw { status: 307, headers, body: String::new() }))
     }
 
     /// Answers with bytes that are not HTTP.
-    #[must_use]
     pub fn garbage() -> Self {
         Self::new(Reply::Garbage)
     }
 
     /// Never answers.
-    #[must_use]
     pub fn hang() -> Self {
         Self { wait: Wait::Forever, ..Self::default() }
     }
 
     /// Takes the step only for matching requests.
-    #[must_use]
     pub fn when(self, when: When) -> Self {
         Self { when, ..self }
     }
 
     /// Takes the step for this number of requests.
-    #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times: Some(times), ..self }
     }
 
     /// Takes the step for all further requests.
-    #[must_use]
     pub fn always(self) -> Self {
         Self { times: None, ..self }
     }
 
     /// Waits before the headers until the test releases it.
-    #[must_use]
     pub fn held(self) -> Self {
         self.held_at(Moment::BeforeHeaders)
     }
 
     /// Waits at that point until the test releases it.
-    #[must_use]
     pub fn held_at(self, moment: Moment) -> Self {
         Self { wait: Wait::Release, wait_at: moment, ..self }
     }
 
     /// Stalls at that point, with the connection open.
-    #[must_use]
     pub fn stalled_at(self, moment: Moment) -> Self {
         Self { wait: Wait::Forever, wait_at: moment, ..self }
     }
 
     /// Waits before the headers for this time.
-    #[must_use]
     pub fn delayed(self, by: Duration) -> Self {
         let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         Self { wait: Wait::Millis(millis), ..self }
     }
 
     /// Cuts the connection at that point.
-    #[must_use]
     pub fn cut(self, cut: Cut) -> Self {
         Self { cut: Some(cut), ..self }
     }
 
     /// Sends the body in writes of this many bytes.
-    #[must_use]
     pub fn write_bytes(self, bytes: usize) -> Self {
         Self { write_bytes: Some(bytes), ..self }
     }
 
     /// Sends an event stream with CR LF and comments.
-    #[must_use]
     pub fn crlf(self) -> Self {
         Self { crlf: true, ..self }
     }

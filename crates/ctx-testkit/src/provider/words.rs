@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::api::Api;
-use super::failure::Sizes;
 
 /// The provider whose wording an overflow has. Models behind a compatible API use OpenAI's protocol
 /// but have error texts of their own.
@@ -58,7 +57,6 @@ impl Words {
     }
 
     /// Returns the default wording of an API.
-    #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
             Api::Responses => Self::OpenaiResponses,
@@ -71,13 +69,7 @@ impl Words {
 
     /// Returns HTTP status and body for a prompt of `prompt` tokens, with `answer` requested
     /// tokens, in a window of `window`.
-    #[must_use]
     pub fn overflow(self, prompt: u64, answer: u64, window: u64) -> (u16, String) {
-        self.of_sizes(Sizes { prompt, answer, window })
-    }
-
-    pub(super) fn of_sizes(self, sizes: Sizes) -> (u16, String) {
-        let Sizes { prompt, answer, window } = sizes;
         let Some(refusal) = REFUSALS.get(&self) else { return (400, String::new()) };
         let of_answer = refusal.answer_body.as_ref().filter(|_| prompt <= window);
         let body = of_answer.unwrap_or(&refusal.body);

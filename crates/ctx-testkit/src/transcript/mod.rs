@@ -42,6 +42,7 @@ const START: i64 = 1_767_600_000_000;
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct RandomTranscript {
     seed: u64,
     tokens: Option<Tokens>,
@@ -72,27 +73,23 @@ struct Habits {
 
 impl RandomTranscript {
     /// Creates a generator with that seed.
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, tokens: None, well_formed: false }
     }
 
     /// Sets the approximate size: text ends soon after it; images and the last turn are added on
     /// top.
-    #[must_use]
     pub fn tokens(self, tokens: Tokens) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
     /// Generates no damage: each call before the last message has its result, once and before any
     /// other message, and no id is used twice.
-    #[must_use]
     pub fn well_formed(self) -> Self {
         Self { well_formed: true, ..self }
     }
 
     /// Generates the transcript.
-    #[must_use]
     pub fn generate(&self) -> Transcript {
         let mut random = Random::seeded(self.seed);
         let drawn = match random.weighted(&[60, 28, 10, 2]) {
@@ -141,7 +138,6 @@ impl RandomTranscript {
 
 impl Transcript {
     /// Returns the messages as entries whose ids are ordinals.
-    #[must_use]
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         crate::entries(self.messages.clone())
     }

@@ -8,14 +8,13 @@ use ctx_runtime::forget::{
     ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
 };
 use ctx_runtime::lookup::Lookup;
-use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
 
 use crate::args::{ForgetArgs, Global};
 use crate::entry_ids::ID_CHARS;
-use crate::failure::misuse;
 use crate::format::{counted, shortened};
 use crate::out::{BOLD, Cell, Out, table};
+use crate::selection;
 
 /// Maximum number of messages shown before the confirmation.
 const SHOWN: usize = 20;
@@ -25,10 +24,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         return of_project(global, args, project, out);
     }
     let home = Home::from_env()?;
-    let agents = match &args.agent {
-        Some(agent) => vec![agent.parse::<FileId>().map_err(misuse)?],
-        None => home.agents()?,
-    };
+    let agents = selection::agents(&home, args.agent.as_deref())?;
     let memories = agents.iter().map(|agent| {
         let Lookup { agent, memory, facts, .. } = super::open(global, agent.as_str(), out)?;
         Ok(MemoryToErase { agent, memory, facts })
@@ -54,10 +50,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
             out.ask("permanently erase all of this?")?;
         }
     }
-    let waiting = out.waiting("erasing");
-    let gone = planned.execute(clock::now());
-    waiting.finish_and_clear();
-    let gone = gone?;
+    let gone = out.while_waiting("erasing", || planned.execute(clock::now()))?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));
     index(&memories, out);
     out.report(args.json, &gone, |gone, out| print(gone, &places(gone), out))?;

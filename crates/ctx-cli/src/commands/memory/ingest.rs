@@ -77,9 +77,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
             }
         }
     }
-    let waiting = out.waiting("writing the index");
-    of.memory.settle()?;
-    waiting.finish_and_clear();
+    out.while_waiting("writing the index", || of.memory.settle())?;
     super::embed(&of, out)?;
     super::warn(&of, out);
     report.segments = of.memory.stats()?.segments;

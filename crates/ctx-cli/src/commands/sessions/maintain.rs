@@ -8,18 +8,14 @@ use ctx_runtime::maintenance::{
 use ctx_session::{Home, clock, recover_journals};
 
 use crate::args::{Global, Maintain};
-use crate::failure::misuse;
 use crate::format::{bytes, counted, escaped};
 use crate::out::{BOLD, Cell, Out, Table};
-use crate::setup;
+use crate::{selection, setup};
 
 pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let config = setup::config(global)?;
-    let agents = match &args.agent {
-        Some(agent) => vec![agent.parse().map_err(misuse)?],
-        None => home.agents()?,
-    };
+    let agents = selection::agents(&home, args.agent.as_deref())?;
     if !args.dry_run && !agents.is_empty() {
         // First recover what a crashed host left in the journals.
         recover_journals(&home.journals_dir())?;

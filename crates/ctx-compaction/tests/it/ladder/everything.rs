@@ -7,7 +7,7 @@ use crate::config_of;
 use ctx_compaction::{CallLog, Config, Strategy, SummaryJob, ladder};
 use ctx_core::{Counter, Message, Role, Summarizer, SummaryModels, Timer, Tokens};
 use ctx_session::Transcript;
-use ctx_testkit::{FaultySummarizer, Sample, VirtualTimer, recorded};
+use ctx_testkit::{Sample, ScriptedSummarizer, VirtualTimer, recorded};
 
 use super::{climb, job_of, model, talk};
 
@@ -50,7 +50,7 @@ fn whatever_models_do_the_ladder_ends_in_time_with_a_sound_draft_or_none() {
         job.summary_budget = Tokens(100 + seed as u32 % 3_000);
         let timer = VirtualTimer::default();
         let chain = (0..1 + seed % 3)
-            .map(|n| FaultySummarizer::seeded(seed * 3 + n).with_window(window))
+            .map(|n| ScriptedSummarizer::faulty(seed * 3 + n).with_window(window))
             .map(|model| Arc::new(model) as Arc<dyn Summarizer>);
         let models = SummaryModels { chain: chain.collect(), timer: Arc::new(timer.clone()) };
         drafts += u32::from(check(&job, &models, &timer, &format!("seed {seed}")));

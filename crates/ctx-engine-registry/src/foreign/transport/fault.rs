@@ -88,7 +88,6 @@ pub enum Fault {
 
 impl Fault {
     /// Returns a stable name, for programs and logs.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unopened(_) => "unopened",
@@ -133,7 +132,6 @@ impl Fault {
     }
 
     /// Returns a hint for the user; empty if there is none.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::Unopened(error) => error.hint_text().unwrap_or_default().to_owned(),

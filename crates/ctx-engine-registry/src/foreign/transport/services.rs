@@ -37,6 +37,7 @@ const MAX_LOG_LINE: usize = 2_000;
 /// They are answered on the engine's own thread, one at a time, and end with the call during which
 /// they are called.
 #[derive(Clone)]
+#[must_use]
 pub struct HostServices {
     engine: String,
     models: Option<SummaryModels>,
@@ -46,35 +47,30 @@ pub struct HostServices {
 
 impl HostServices {
     /// Offers the log, to the engine with this id.
-    #[must_use]
     pub fn new(engine: impl Into<String>) -> Self {
         Self { engine: engine.into(), models: None, counter: None, store: None }
     }
 
     /// Also offers `llm.complete`, answered by the first model that succeeds. Not offered if there
     /// is no model.
-    #[must_use]
     pub fn with_models(mut self, models: SummaryModels) -> Self {
         self.models = (!models.chain.is_empty()).then_some(models);
         self
     }
 
     /// Also offers `tokens.count`.
-    #[must_use]
     pub fn with_counter(mut self, counter: Counter) -> Self {
         self.counter = Some(counter);
         self
     }
 
     /// Also offers `store.*`, with keys that begin with `engines/ID/`.
-    #[must_use]
     pub fn with_store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
     /// Returns the offered services, as in [`Hello::features`](ctx_engine_sdk::Hello::features).
-    #[must_use]
     pub fn features(&self) -> Vec<String> {
         let stores = self.store.is_some();
         let offered = [

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use ctx_core::{ContextView, NodeState, Role, Tokens};
 use ctx_engine_registry::foreign::{
-    CheckContext, CheckedPlan, Rejection, Remark, SyncOptions, ViewSync, apply, check,
+    CheckContext, CheckedPlan, EstimateOff, Rejection, SyncOptions, ViewSync, apply, check,
 };
 use ctx_engine_sdk::protocol::{Assembled, Contract};
 use serde_json::{Value, json};
@@ -191,15 +191,15 @@ fn a_returned_message_keeps_fields_outside_the_protocol() {
 fn a_wrong_estimate_only_causes_a_remark() {
     let mut view = view(64_000);
     say(&mut view, "u", Role::User, &"words ".repeat(6_000));
-    let remarks = |estimated: u64| {
-        checked(&view, &json!({"estimatedTokens": estimated})).expect("a valid plan").remarks
+    let remark = |estimated: u64| {
+        checked(&view, &json!({"estimatedTokens": estimated})).expect("a valid plan").remark
     };
     let counted = view.total();
-    assert_eq!(remarks(counted.get()), []);
-    assert_eq!(remarks(counted.get() * 14 / 10), []);
-    assert_eq!(remarks(10), [Remark::EstimateOff { estimated: 10, counted }]);
+    assert_eq!(remark(counted.get()), None);
+    assert_eq!(remark(counted.get() * 14 / 10), None);
+    assert_eq!(remark(10), Some(EstimateOff { estimated: 10, counted }));
     assert_eq!(
-        checked(&short_session(16_000), &json!({"estimatedTokens": 1_900})).unwrap().remarks,
-        []
+        checked(&short_session(16_000), &json!({"estimatedTokens": 1_900})).unwrap().remark,
+        None
     );
 }

@@ -153,7 +153,6 @@ pub fn cited_messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<Cited
 }
 
 /// Returns the receipt of a compaction that ctx made.
-#[must_use]
 pub fn receipt_of(compaction: &StoredCompaction) -> Option<Receipt> {
     let details = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
     Some(Details::from_json(&details)?.receipt)
@@ -161,7 +160,6 @@ pub fn receipt_of(compaction: &StoredCompaction) -> Option<Receipt> {
 
 impl<'a> SummaryText<'a> {
     /// Returns a stored summary; `said` are the messages of its branch.
-    #[must_use]
     pub fn of(stored: &'a StoredCompaction, said: &'a [CitedMessage]) -> Self {
         let place = |id: &Option<EntryId>| said.iter().position(|one| Some(&one.id) == id.as_ref());
         let end = place(&stored.covered.last).map(|last| last + 1);
@@ -171,7 +169,6 @@ impl<'a> SummaryText<'a> {
 
     /// Returns where the lines with these words come from, or else the lines that state the facts
     /// with these words. `facts` are those of the session.
-    #[must_use]
     pub fn origins(&self, asked: &str, facts: &mut SummaryFacts) -> Vec<LineOrigin> {
         let facts = facts.of(self.originals);
         let superseded = facts.superseded.iter().map(|old| &old.fact);

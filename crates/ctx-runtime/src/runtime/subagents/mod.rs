@@ -73,7 +73,6 @@ impl Runtime {
     }
 
     /// Returns the running subagents of a session.
-    #[must_use]
     pub fn subagents(&self, parent: &SessionKey) -> Vec<SessionKey> {
         self.inner.subagents.of(parent)
     }

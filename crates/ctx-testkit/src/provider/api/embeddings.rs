@@ -43,7 +43,6 @@ pub(in super::super) fn ollama(body: &Value, vectors: &[Vec<f32>], chars: u64) -
 
 /// Hashes words and pairs of adjacent letters of a text into `dimensions` buckets; the vector has
 /// length 1. The same text gives the same vector on every machine.
-#[must_use]
 pub fn embedding(text: &str, dimensions: usize) -> Vec<f32> {
     let mut vector = vec![0f32; dimensions.max(1)];
     let mut add = |part: &str, weight: f32| {

@@ -32,9 +32,10 @@ pub(super) fn check(body: &Value, house: &House) -> Verdict {
     }
     so_far.no_open_calls()?;
     if house.user_last && so_far.before == "assistant" {
-        let message = "Expected last role User or Tool (or Assistant with prefix True) for serving \
-            but got assistant";
-        return Err(Fault::new(message));
+        refuse!(
+            "Expected last role User or Tool (or Assistant with prefix True) for serving \
+            but got assistant"
+        );
     }
     Ok(())
 }
@@ -62,7 +63,7 @@ impl<'a> Conversation<'a> {
             return Err(invalid_value(role, ROLES, &format!("messages[{n}].role")));
         }
         if !house.names && message.get("name").is_some() {
-            return Err(Fault::new(format!("messages[{n}]: Extra inputs are not permitted: name")));
+            refuse!("messages[{n}]: Extra inputs are not permitted: name");
         }
         self.in_turn(role, house)?;
         check_content(n, message, role, house)?;
@@ -144,9 +145,7 @@ fn check_content(n: usize, message: &Value, role: &str, house: &House) -> Verdic
     let calls = !list(&message["tool_calls"]).is_empty() || message["function_call"].is_object();
     let reasoning = ["reasoning_content", "reasoning", "reasoning_text"];
     if !house.reasoning && reasoning.iter().any(|key| message.get(*key).is_some()) {
-        return Err(Fault::new(format!(
-            "messages[{n}]: Extra inputs are not permitted: reasoning"
-        )));
+        refuse!("messages[{n}]: Extra inputs are not permitted: reasoning");
     }
     match &message["content"] {
         Value::String(text) if house.filled && is_blank(text) && !calls => Err(empty(&at)),

@@ -9,6 +9,10 @@ use super::{Fault, StrictRequest, Verdict, list, text};
 const SKIPPED: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
+/// The fields of which each part has one.
+const PARTS: &str = "text inlineData inline_data fileData file_data functionCall function_call \
+    functionResponse function_response executableCode codeExecutionResult";
+
 /// The kind of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -30,9 +34,9 @@ pub(super) fn check(request: StrictRequest<'_>, seals: &Seals) -> Verdict {
         before = Some(kind);
     }
     if let Some(Kind::Calls(_)) = before {
-        return Err(Fault::new(
-            "Please ensure that multiturn requests ends with a user role or a function response.",
-        ));
+        refuse!(
+            "Please ensure that multiturn requests ends with a user role or a function response."
+        );
     }
     signatures(request, contents, seals)
 }
@@ -44,7 +48,7 @@ fn wrong(field: &str, what: &str) -> Fault {
 fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
     let role = content["role"].as_str().unwrap_or("user");
     if !["user", "model", "function"].contains(&role) {
-        return Err(Fault::new("Please use a valid role: user, model."));
+        refuse!("Please use a valid role: user, model.");
     }
     let parts = list(&content["parts"]);
     if parts.is_empty() {
@@ -54,20 +58,7 @@ fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
     let (mut calls, mut responses) = (0, 0);
     for (k, part) in parts.iter().enumerate() {
         let at = format!("contents[{n}].parts[{k}]");
-        let known = [
-            "text",
-            "inlineData",
-            "inline_data",
-            "fileData",
-            "file_data",
-            "functionCall",
-            "function_call",
-            "functionResponse",
-            "function_response",
-            "executableCode",
-            "codeExecutionResult",
-        ];
-        if !known.iter().any(|key| part.get(*key).is_some()) {
+        if !PARTS.split(' ').any(|key| part.get(key).is_some()) {
             let what = "required oneof field 'data' must have one initialized field";
             return Err(wrong(&format!("{at}.data"), what));
         }
@@ -148,20 +139,19 @@ fn signatures(request: StrictRequest<'_>, contents: &[Value], seals: &Seals) -> 
                     Validity::Proves(_) | Validity::Trusted
                 );
             if !signature.is_empty() && !is_own {
-                return Err(Fault::new("Corrupted thought signature."));
+                refuse!("Corrupted thought signature.");
             }
             if let Some(call) = call.filter(|_| std::mem::take(&mut first))
                 && signature.is_empty()
                 && wants
                 && n > turn
             {
-                let message = format!(
+                refuse!(
                     "Function call is missing a thought_signature in functionCall parts. This is \
                      required for tools to work correctly, and missing thought_signature may lead to \
                      degraded model performance. Additional data, function call `{}` , position {n}.",
                     text(call, "name")
                 );
-                return Err(Fault::new(message));
             }
         }
     }

@@ -19,7 +19,6 @@ pub enum Ids {
 
 impl Ids {
     /// Whether an id is allowed.
-    #[must_use]
     pub fn takes(self, id: &str) -> bool {
         let plain = id.chars().all(|c| c.is_ascii_alphanumeric());
         let length = id.chars().count();
@@ -36,6 +35,7 @@ impl Ids {
 
 /// Requirements of a provider that differ from other providers with the same API.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct House {
     /// The allowed call ids.
     pub ids: Ids,
@@ -63,7 +63,6 @@ pub struct House {
 
 impl House {
     /// Returns the provider of an API.
-    #[must_use]
     pub fn of(api: Api) -> Self {
         let open = Self {
             ids: Ids::Printable(64),
@@ -86,7 +85,6 @@ impl House {
     }
 
     /// Mistral's own API.
-    #[must_use]
     pub fn mistral() -> Self {
         Self {
             ids: Ids::Exactly(9),

@@ -4,6 +4,11 @@
 //! that a reduced history accepted here would be accepted by them as well. The wordings are those
 //! of the providers' APIs; if a wording is unknown, a comment says so.
 
+/// Refuses a request with the message that `format!` writes.
+macro_rules! refuse {
+    ($($message:tt)*) => { return Err(Fault::new(format!($($message)*))) };
+}
+
 mod chat;
 mod gemini;
 mod house;
@@ -133,7 +138,6 @@ pub(super) fn check(api: Api, request: StrictRequest<'_>, house: &House, seals: 
 /// let why = refusal(Api::Chat, &orphan, &House::of(Api::Chat), &Seals::default()).unwrap();
 /// assert!(why.starts_with("Invalid parameter: messages with role 'tool' must be a response to"));
 /// ```
-#[must_use]
 pub fn refusal(api: Api, body: &Value, house: &House, seals: &Seals) -> Option<String> {
     let model = body["model"].as_str().unwrap_or_default();
     let request = StrictRequest { body, model, is_beta: false };

@@ -14,19 +14,9 @@ use super::{
 const ROLES: &str = "'assistant', 'system', 'developer', and 'user'";
 
 /// Kinds of items that are not checked further.
-const OTHERS: [&str; 11] = [
-    "item_reference",
-    "web_search_call",
-    "file_search_call",
-    "image_generation_call",
-    "code_interpreter_call",
-    "mcp_call",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "compaction",
-    "program",
-];
+const OTHERS: &str = "item_reference web_search_call file_search_call image_generation_call \
+    code_interpreter_call mcp_call mcp_list_tools mcp_approval_request mcp_approval_response \
+    compaction program";
 
 /// Kinds of calls, the kinds of their results, and their names in errors.
 const CALLS: [(&str, &str, &str); 7] = [
@@ -103,7 +93,7 @@ impl<'a> Items<'a> {
             return self.take_reasoning(item, next);
         } else if kind == "message" {
             check_message(item, &at, self.house)?;
-        } else if !OTHERS.contains(&kind) {
+        } else if OTHERS.split(' ').all(|other| other != kind) {
             return Err(invalid_value(kind, "'message', 'reasoning', and others", &at));
         }
         self.needs_reasoning(item, kind)
@@ -177,10 +167,7 @@ impl<'a> Items<'a> {
             is_answer && !kind.ends_with("_output")
         });
         if !follows {
-            let message = format!(
-                "Item '{id}' of type 'reasoning' was provided without its required following item."
-            );
-            return Err(Fault::new(message).at("input"));
+            return Err(not_followed(id));
         }
         let sealed = text(item, "encrypted_content");
         if sealed.is_empty() {
@@ -205,11 +192,7 @@ impl<'a> Items<'a> {
             Validity::Proves(answer) => {
                 let own = self.seals.answer_of(next.map_or("", |next| text(next, "id")));
                 if own.is_some_and(|own| own != answer) {
-                    let message = format!(
-                        "Item '{id}' of type 'reasoning' was provided without its required following \
-                         item."
-                    );
-                    return Err(Fault::new(message).at("input"));
+                    return Err(not_followed(id));
                 }
                 self.reasoned.insert(answer);
             }
@@ -224,6 +207,11 @@ impl<'a> Items<'a> {
         }
         Ok(())
     }
+}
+
+fn not_followed(id: &str) -> Fault {
+    let what = "was provided without its required following item.";
+    Fault::new(format!("Item '{id}' of type 'reasoning' {what}")).at("input")
 }
 
 fn check_message(item: &Value, at: &str, house: &House) -> Verdict {

@@ -42,7 +42,6 @@ pub(super) enum Validity {
 
 impl Seals {
     /// Accepts that signature for any text.
-    #[must_use]
     pub fn trusting(mut self, proof: impl Into<String>) -> Self {
         self.trusted.insert(proof.into());
         self

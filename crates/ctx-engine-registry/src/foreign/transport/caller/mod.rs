@@ -6,12 +6,12 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::Result;
 use tokio::sync::oneshot;
 
+use super::process::start;
 use super::{Fault, HostServices, RawAnswer, Transport, envelope};
 use queue::{CallInput, CallQueue, QueuedCall};
 
@@ -50,19 +50,10 @@ impl Caller {
         open: impl FnOnce() -> Result<Box<dyn Transport>> + Send + 'static,
     ) -> Result<Self> {
         let queue = Arc::new(CallQueue::default());
-        let refused = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, "cannot start a thread for an engine").source(error)
-        };
         let worker = queue.clone();
-        thread::Builder::new()
-            .name(format!("ctx-engine-{engine}"))
-            .spawn(move || worker::run(&worker, open))
-            .map_err(refused)?;
+        start(format!("ctx-engine-{engine}"), move || worker::run(&worker, open))?;
         let caller = Self { queue: queue.clone(), ids: AtomicU64::new(1) };
-        thread::Builder::new()
-            .name(format!("ctx-watch-{engine}"))
-            .spawn(move || watchdog::run(&queue))
-            .map_err(refused)?;
+        start(format!("ctx-watch-{engine}"), move || watchdog::run(&queue))?;
         Ok(caller)
     }
 
@@ -97,7 +88,6 @@ impl Caller {
     }
 
     /// Whether the engine is permanently lost.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.queue.lock().gone.is_some()
     }

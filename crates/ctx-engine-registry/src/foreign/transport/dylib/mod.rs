@@ -35,7 +35,6 @@ impl Dylib {
     }
 
     /// Sets the maximum size of an answer.
-    #[must_use]
     pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
         self.max_answer_bytes = bytes;
         self

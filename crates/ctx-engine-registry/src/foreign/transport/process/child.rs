@@ -62,7 +62,7 @@ impl ProcessGroup {
         let (options, has_exited) =
             (WaitIdOptions::EXITED | WaitIdOptions::NOWAIT, self.exited.clone());
         // The child is reaped only after this thread is done, so the pid is valid.
-        state.waiter = Some(start("child", move || {
+        state.waiter = Some(start("ctx-engine-child", move || {
             while matches!(waitid(pid.clone(), options), Err(rustix::io::Errno::INTR)) {}
             *lock(&has_exited.has) = true;
             has_exited.changed.notify_all();

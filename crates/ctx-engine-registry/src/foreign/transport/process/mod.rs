@@ -18,6 +18,7 @@ use super::{Canceller, Fault, HostCallHandler, RawAnswer, Request, Transport, en
 use child::ProcessGroup;
 pub use guard::end_processes;
 use output::{EventSender, Output, OutputEvent};
+pub(super) use pipes::start;
 use pipes::{Input, Stderr};
 pub use program::Program;
 

@@ -52,7 +52,7 @@ impl Output {
         let (wanted, wanting) = channel();
         let (sender, received) = channel();
         let events = EventSender(sender.clone());
-        start("stdout", move || {
+        start("ctx-engine-stdout", move || {
             let mut stdout = BufReader::with_capacity(1 << 16, stdout);
             while wanting.recv().is_ok() {
                 if sender.send(read_line(&mut stdout, limit)).is_err() {

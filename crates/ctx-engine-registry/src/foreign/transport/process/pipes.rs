@@ -23,8 +23,12 @@ const STDERR_LINE: usize = 1_000;
 /// How long to wait for the stderr of a dead process if another process holds the pipe open.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(250);
 
-pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let started = thread::Builder::new().name(format!("ctx-engine-{name}")).spawn(work);
+/// Starts a thread for an engine.
+pub(in super::super) fn start(
+    name: impl Into<String>,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>> {
+    let started = thread::Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
         Error::new(ErrorKind::Io, "cannot start a thread for an engine").source(error)
     })
@@ -61,7 +65,7 @@ impl Input {
         let unread = Arc::<AtomicUsize>::default();
         let written = unread.clone();
         // A blocked write ends when the child is killed, which closes the other end of the pipe.
-        start("stdin", move || {
+        start("ctx-engine-stdin", move || {
             for line in lines {
                 if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
                     return closed();
@@ -103,7 +107,7 @@ impl Stderr {
         let lines = Arc::<Mutex<VecDeque<String>>>::default();
         let kept = lines.clone();
         let (ends, ended) = channel::<()>();
-        start("stderr", move || {
+        start("ctx-engine-stderr", move || {
             let _ends = ends;
             let mut stderr = BufReader::new(stderr);
             while let Ok(Some(line)) = next_line(&mut stderr) {

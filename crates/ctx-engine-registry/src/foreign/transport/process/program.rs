@@ -15,6 +15,7 @@ const MEMORY_LIMIT: u64 = 1 << 30;
 
 /// A program that is an engine.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Program {
     pub(super) command: PathBuf,
     pub(super) args: Vec<OsString>,
@@ -25,7 +26,6 @@ pub struct Program {
 
 impl Program {
     /// Creates a program from its path.
-    #[must_use]
     pub fn new(command: impl Into<PathBuf>) -> Self {
         Self {
             command: command.into(),
@@ -37,14 +37,12 @@ impl Program {
     }
 
     /// Appends arguments.
-    #[must_use]
     pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
     /// Sets its working directory. Default: the host's.
-    #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -56,14 +54,12 @@ impl Program {
     /// its start. The address space is not limited, because Node.js and other runtimes reserve far
     /// more than they use. Each process that the program starts has a limit of its own, of the same
     /// size. On other systems there is no limit.
-    #[must_use]
     pub fn with_memory_limit(mut self, bytes: Option<u64>) -> Self {
         self.memory_limit = bytes;
         self
     }
 
     /// Sets the maximum size of an answer, beyond which the program is killed. Default: 32 MiB.
-    #[must_use]
     pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
         self.max_answer_bytes = bytes;
         self

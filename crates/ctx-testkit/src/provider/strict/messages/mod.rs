@@ -43,7 +43,7 @@ impl BlockRef<'_> {
 pub(super) fn check(request: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
     let body = request.body;
     if body["max_tokens"].as_u64().is_none() {
-        return Err(Fault::new("max_tokens: Field required"));
+        refuse!("max_tokens: Field required");
     }
     // The error for an organisation whose settings disable threads; the real wording is unknown.
     if !body["thread"].is_null() {
@@ -52,20 +52,19 @@ pub(super) fn check(request: StrictRequest<'_>, house: &House, seals: &Seals) ->
     }
     let messages = list(&body["messages"]);
     if messages.is_empty() {
-        return Err(Fault::new("messages: at least one message is required"));
+        refuse!("messages: at least one message is required");
     }
     marks(body)?;
     let turns = turns(request, messages, house)?;
     if house.user_first && turns.first().is_some_and(|turn| turn.role != "user") {
-        let message = "messages: first message must use the \"user\" role";
-        return Err(Fault::new(message));
+        refuse!("messages: first message must use the \"user\" role");
     }
     let mut ever = HashSet::new();
     for (n, turn) in turns.iter().enumerate() {
         for part in &turn.blocks {
             blocks::check(part, turn.role)?;
             if part.kind() == "tool_use" && !ever.insert(part.get("id")) {
-                return Err(Fault::new("messages: `tool_use` ids must be unique"));
+                refuse!("messages: `tool_use` ids must be unique");
             }
         }
         let before = n.checked_sub(1).and_then(|n| turns.get(n));
@@ -89,9 +88,7 @@ fn marks(body: &Value) -> Verdict {
     }
     let found: usize = ["system", "tools", "messages"].iter().map(|key| count(&body[*key])).sum();
     if found > MAX_MARKS {
-        let message =
-            format!("A maximum of 4 blocks with cache_control may be provided. Found {found}.");
-        return Err(Fault::new(message));
+        refuse!("A maximum of 4 blocks with cache_control may be provided. Found {found}.");
     }
     Ok(())
 }
@@ -108,30 +105,27 @@ fn turns<'a>(
             if request.is_beta {
                 continue;
             }
-            return Err(Fault::new(
+            refuse!(
                 "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` \
-                 parameter, not \"system\" as an input message role.",
-            ));
+                 parameter, not \"system\" as an input message role."
+            );
         }
         if !["user", "assistant"].contains(&role) {
-            let message = format!("messages.{n}.role: Input should be 'user' or 'assistant'");
-            return Err(Fault::new(message));
+            refuse!("messages.{n}.role: Input should be 'user' or 'assistant'");
         }
         let keys = message.as_object().into_iter().flat_map(|fields| fields.keys());
         if let Some(key) = keys.into_iter().find(|key| !["role", "content"].contains(&key.as_str()))
         {
-            let message = format!("messages.{n}.{key}: Extra inputs are not permitted");
-            return Err(Fault::new(message));
+            refuse!("messages.{n}.{key}: Extra inputs are not permitted");
         }
         let is_last = n + 1 == messages.len();
         let blocks = parts(n, &message["content"], is_last && role == "assistant")?;
         match turns.last_mut().filter(|turn| turn.role == role) {
             Some(_) if house.alternates => {
-                let message = format!(
+                refuse!(
                     "messages: roles must alternate between \"user\" and \"assistant\", but found \
                      multiple \"{role}\" roles in a row"
                 );
-                return Err(Fault::new(message));
             }
             Some(turn) => turn.blocks.extend(blocks),
             None => turns.push(Turn { role, blocks }),
@@ -178,21 +172,19 @@ fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -
         for part in results {
             let id = part.get("tool_use_id");
             if !called.contains(id) {
-                let message = format!(
+                refuse!(
                     "{}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
                      `tool_result` block must have a corresponding `tool_use` block in the previous \
                      message.",
                     part.at
                 );
-                return Err(Fault::new(message));
             }
             if !seen.insert(id) {
-                let message = format!(
+                refuse!(
                     "{}: each tool_use must have a single result. Found multiple `tool_result` \
                      blocks with id: {id}",
                     part.at
                 );
-                return Err(Fault::new(message));
             }
         }
         return Ok(());
@@ -205,12 +197,11 @@ fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -
     if let Some(first) = open.first() {
         let ids: Vec<_> = open.iter().map(|part| part.get("id")).collect();
         let at = first.at.split(".content").next().unwrap_or_default();
-        let message = format!(
+        refuse!(
             "{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. \
              Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
             ids.join(", ")
         );
-        return Err(Fault::new(message));
     }
     Ok(())
 }
@@ -230,13 +221,12 @@ fn thoughts(turn: &Turn<'_>, seals: &Seals) -> Verdict {
                 if let (Some(thought), Some(own)) = (answer, own)
                     && thought != own
                 {
-                    let message = format!(
+                    refuse!(
                         "{}: `thinking` or `redacted_thinking` blocks in the latest assistant \
                          message cannot be modified. These blocks must remain as they were in the \
                          original response.",
                         part.at
                     );
-                    return Err(Fault::new(message));
                 }
             }
             _ => {}
@@ -265,16 +255,14 @@ fn in_progress(body: &Value, turns: &[Turn<'_>]) -> Verdict {
     if last.role == "assistant" {
         let has_tools = !list(&body["tools"]).is_empty();
         if has_tools || matches!(thinking, "enabled" | "adaptive") {
-            return Err(Fault::new(
+            refuse!(
                 "This model does not support assistant message prefill. The conversation must end \
-                 with a user message.",
-            ));
+                 with a user message."
+            );
         }
         let said = last.blocks.last().map(|part| part.text.unwrap_or_else(|| part.get("text")));
         if said.is_some_and(|text| text.ends_with(char::is_whitespace)) {
-            return Err(Fault::new(
-                "messages: final assistant content cannot end with trailing whitespace",
-            ));
+            refuse!("messages: final assistant content cannot end with trailing whitespace");
         }
         return Ok(());
     }
