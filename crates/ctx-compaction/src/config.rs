@@ -255,7 +255,6 @@ impl Default for Config {
 impl Config {
     /// Returns the tokens to keep free of a window: by ratio if one is set, else the reserve raised
     /// to its floor. [`ctx_core::TokenLedger`] caps it.
-    #[must_use]
     pub fn reserve(&self, window: Tokens) -> Tokens {
         match self.trigger_ratio {
             Some(ratio) => window - window.scale(ratio.clamp(0.0, 1.0)),
@@ -266,7 +265,6 @@ impl Config {
 
 impl Config {
     /// Returns the models that may write a summary: `first`, then its fallbacks, each once.
-    #[must_use]
     pub fn model_chain(&self, first: &str) -> Vec<String> {
         let mut chain = vec![first.to_owned()];
         while let Some(next) = chain.last().and_then(|last| self.fallback_of(last))

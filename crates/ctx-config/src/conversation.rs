@@ -19,7 +19,6 @@ pub struct ConversationModels {
 
 impl ConversationModels {
     /// Returns all of them, `primary` first.
-    #[must_use]
     pub fn chain(&self) -> Vec<String> {
         self.primary.iter().chain(&self.fallbacks).cloned().collect()
     }

@@ -76,7 +76,6 @@ pub enum PriceList {
 impl Models {
     /// Returns the row of `model` and its provider: `provider` if given, else the first that lists
     /// the model. The model may also be named `provider/id`.
-    #[must_use]
     pub fn find(&self, provider: Option<&str>, model: &str) -> Option<(&str, &ModelConfig)> {
         let is_meant = |name: &str, id: &str| {
             id == model || model.strip_prefix(name).and_then(|m| m.strip_prefix('/')) == Some(id)
@@ -146,7 +145,6 @@ pub struct SecretText(String);
 
 impl SecretText {
     /// Returns the configured text: a reference or the secret itself.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -73,13 +73,11 @@ impl SseParser {
     }
 
     /// Returns the number of buffered bytes.
-    #[must_use]
     pub fn buffered(&self) -> usize {
         self.line.bytes.len() + self.data.bytes.len()
     }
 
     /// Whether the current event is too large, although its end has not arrived.
-    #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.line.is_too_large || self.data.is_too_large
     }

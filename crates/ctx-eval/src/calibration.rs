@@ -131,13 +131,11 @@ impl Baseline {
 
     /// Returns the prices of simulated requests. Their cache writes last as long as the recorded
     /// cache writes.
-    #[must_use]
     pub fn prices(&self, prices: Option<Prices>) -> Option<Prices> {
         prices.map(|prices| prices.with_hour_writes(self.recorded.hour_writes()))
     }
 
     /// Returns the ledger, corrected if there is a calibration.
-    #[must_use]
     pub fn corrected(&self, ledger: TokenLedger) -> TokenLedger {
         match &self.calibration {
             Some(calibration) => calibration.apply(ledger),
@@ -206,14 +204,12 @@ impl SessionCalibration {
     }
 
     /// Returns the size of a request whose messages were counted at `counted` tokens.
-    #[must_use]
     pub fn tokens(&self, counted: Tokens) -> Tokens {
         let tokens = self.constant as f64 + self.factor * f64::from(counted.0);
         Tokens(tokens.round() as u32)
     }
 
     /// Returns the ledger corrected by this calibration.
-    #[must_use]
     pub fn apply(&self, ledger: TokenLedger) -> TokenLedger {
         let fixed = match self.constant_applied {
             // The ledger multiplies its fixed part by the factor as well.

@@ -62,19 +62,16 @@ impl RecordedUsage {
     }
 
     /// Returns the usage reported with the answer `entry`.
-    #[must_use]
     pub fn usage(&self, entry: &EntryId) -> Option<Usage> {
         Some(self.answers.get(*self.by_entry.get(entry)?)?.usage)
     }
 
     /// Returns the prompt tokens reported with the answer `entry`.
-    #[must_use]
     pub fn prompt(&self, entry: &EntryId) -> Option<u64> {
         self.usage(entry).map(|usage| usage.prompt())
     }
 
     /// Returns the share of cache writes that the provider kept for an hour.
-    #[must_use]
     pub fn hour_writes(&self) -> f64 {
         let sum = |tokens: fn(&Usage) -> u64| {
             self.answers.iter().map(|answer| tokens(&answer.usage) as f64).sum::<f64>()

@@ -151,7 +151,6 @@ pub struct CompactionReport {
 
 impl CompactionReport {
     /// Returns the receipt, if ctx itself compacted.
-    #[must_use]
     pub fn receipt(&self) -> Option<Receipt> {
         Some(Details::from_json(self.details.as_ref()?)?.receipt)
     }

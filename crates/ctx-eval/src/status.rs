@@ -39,7 +39,6 @@ pub struct ContextReport {
 
 impl ContextReport {
     /// Returns the size of the next request: the last request, and the tokens added since.
-    #[must_use]
     pub fn next_request(&self) -> Tokens {
         self.tokens + self.pending_tokens
     }

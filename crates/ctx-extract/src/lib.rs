@@ -96,7 +96,6 @@ impl<'a> Candidates<'a> {
     }
 
     /// Writes the summary within a budget.
-    #[must_use]
     pub fn within(&self, budget: Tokens) -> String {
         let job = ExtractInput { budget, ..*self.job };
         fill::fill(&job, &self.turns, self.notes.clone())

@@ -117,7 +117,6 @@ impl WorkingState {
 
     /// Quotes the rules files within `room` tokens, the one read last first. A text that is too long
     /// is cut at a line.
-    #[must_use]
     pub fn rules(&self, room: Tokens, counter: &Counter) -> String {
         let (mut out, mut left) = (String::new(), room);
         for file in self.rules.iter().rev() {
@@ -129,7 +128,6 @@ impl WorkingState {
     }
 
     /// Lists the open tasks that `summary` does not name, within `room` tokens.
-    #[must_use]
     pub fn missing_tasks(&self, summary: &str, room: Tokens, counter: &Counter) -> String {
         let summary = normal(summary);
         let block = |tasks: &str| format!("\n\n<open-tasks>\n{tasks}</open-tasks>");

@@ -111,7 +111,6 @@ pub struct RequiredFact {
 impl RequiredFact {
     /// Returns the weight of the fact in the coverage of a summary, 0 to 1: statements of the user
     /// count most, names mentioned by the agent count little, temporary files do not count.
-    #[must_use]
     pub fn importance(&self) -> f64 {
         match (self.kind.is_passage(), self.by_user) {
             (true, true) => 1.0,

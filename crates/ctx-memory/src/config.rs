@@ -114,7 +114,6 @@ pub struct RecallSettings {
 impl Config {
     /// Returns the longest block for a window: `hardCapTokens`, or a twentieth of the window if
     /// that is less.
-    #[must_use]
     pub(crate) fn hard_cap(&self, window: Tokens) -> Tokens {
         Tokens(self.hard_cap_tokens.min(window.0 / 20))
     }
@@ -189,7 +188,6 @@ pub struct ExcludedProjects(GlobSet);
 
 impl ExcludedProjects {
     /// Whether a project matches, or is below one that does.
-    #[must_use]
     pub fn has(&self, project: &Path) -> bool {
         !self.0.is_empty() && project.ancestors().any(|folder| self.0.is_match(folder))
     }

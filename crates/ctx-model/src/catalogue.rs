@@ -63,7 +63,6 @@ impl Catalogue {
     }
 
     /// Returns all models, in the order of the file.
-    #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
     }
@@ -73,14 +72,12 @@ impl Catalogue {
     /// The lookup ignores case, dots versus dashes, the serving provider (`openrouter/...`,
     /// `us.anthropic....`), and a trailing date or `-latest`; but a row for exactly that date takes
     /// precedence.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&Model> {
         self.look_up(name, [&self.today, &self.seed])
     }
 
     /// Like [`find`](Self::find), but the rows of a vintage take precedence. Seed prices are those
     /// of January 2026, without cache prices.
-    #[must_use]
     pub fn find_in(&self, name: &str, vintage: Vintage) -> Option<&Model> {
         match vintage {
             Vintage::Today => self.find(name),
@@ -102,7 +99,6 @@ impl Catalogue {
 
     /// Returns up to three ids of the models whose names are most similar to `name`, best first;
     /// empty if none is similar.
-    #[must_use]
     pub(crate) fn nearest(&self, name: &str) -> Vec<&str> {
         let wanted = normal(name);
         if wanted.is_empty() {

@@ -118,7 +118,6 @@ impl Client {
     }
 
     /// Returns the timeouts.
-    #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }

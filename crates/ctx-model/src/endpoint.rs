@@ -139,32 +139,27 @@ impl Endpoint {
     }
 
     /// Returns the API.
-    #[must_use]
     pub fn api(&self) -> Api {
         self.api
     }
 
     /// Returns the source of the key.
-    #[must_use]
     pub fn key(&self) -> Option<&KeyRef> {
         self.key.as_ref()
     }
 
     /// Returns the host, with the port if it is not the default.
-    #[must_use]
     pub fn host(&self) -> String {
         let host = self.base_url.0.host_str().unwrap_or_default();
         self.base_url.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     /// Returns the URL for chat.
-    #[must_use]
     pub fn chat_url(&self) -> Url {
         self.url(self.api.path())
     }
 
     /// Returns the URL of another service of the same API, such as `embeddings` or `models`.
-    #[must_use]
     pub fn url(&self, service: &str) -> Url {
         let path = self.base_url.0.path().trim_end_matches('/');
         let path = path.strip_suffix(self.api.path()).unwrap_or(path).trim_end_matches('/');
@@ -176,7 +171,6 @@ impl Endpoint {
     }
 
     /// Returns the URL of a path on the host, ignoring the base URL's path.
-    #[must_use]
     pub fn at(&self, path: &str) -> Url {
         let mut url = self.base_url.0.clone();
         url.set_path(path);

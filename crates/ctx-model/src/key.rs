@@ -27,13 +27,11 @@ impl Secret {
     }
 
     /// Returns the text itself, for a request header.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// Redacts the secret in `text`, because a provider's error may repeat the key it refuses.
-    #[must_use]
     pub(crate) fn hide_in(&self, text: String) -> String {
         if self.0.len() < SHORTEST_HIDDEN || !text.contains(&*self.0) {
             return text;

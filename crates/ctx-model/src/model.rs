@@ -65,13 +65,11 @@ const HOUR_WRITE: f64 = 2.0;
 
 impl Prices {
     /// Returns the price per million tokens read from the cache.
-    #[must_use]
     pub fn cache_read(&self) -> f64 {
         self.cache_read.unwrap_or(self.input)
     }
 
     /// Returns the price per million tokens written to the cache.
-    #[must_use]
     pub fn cache_write(&self) -> f64 {
         self.cache_write.unwrap_or(self.input)
     }
@@ -87,7 +85,6 @@ impl Prices {
     }
 
     /// Returns the cost of a request with this usage.
-    #[must_use]
     pub fn cost(&self, usage: &Usage) -> Usd {
         let hour = usage.cache_write_hour.min(usage.cache_write);
         let parts = [
@@ -101,7 +98,6 @@ impl Prices {
     }
 
     /// Whether every price is a non-negative number.
-    #[must_use]
     pub(crate) fn is_valid(&self) -> bool {
         [self.input, self.output, self.cache_read(), self.cache_write()]
             .into_iter()

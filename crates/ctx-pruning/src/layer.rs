@@ -86,7 +86,6 @@ impl Pruning {
     }
 
     /// Returns the settings.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }

@@ -65,14 +65,12 @@ impl Redactor {
     }
 
     /// Replaces each secret by a marker.
-    #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
         self.passes(text, Breaks::Removed)
     }
 
     /// Like [`redact`](Self::redact), but preserves the number of lines: the line breaks of a
     /// multi-line secret follow its marker.
-    #[must_use]
     pub fn redact_lines<'a>(&self, text: &'a str) -> Redacted<'a> {
         self.passes(text, Breaks::Kept)
     }

@@ -36,20 +36,17 @@ impl WordList {
     }
 
     /// Whether the list contains a word, in this case.
-    #[must_use]
     pub fn contains(&self, word: &str) -> bool {
         self.set.get_or_init(|| self.iter().copied().collect()).contains(word)
     }
 
     /// Whether a text contains one of the words, also inside of others.
-    #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         let finder = self.finder.get_or_init(|| AhoCorasick::new(self.iter()).ok());
         finder.as_ref().is_some_and(|finder| finder.is_match(text))
     }
 
     /// Whether a text begins with one of the words.
-    #[must_use]
     pub fn begins(&self, text: &str) -> bool {
         self.iter().any(|word| text.starts_with(word))
     }

@@ -14,7 +14,6 @@ pub struct ToolHooks(Arc<Mutex<Vec<Weak<WriteGuard>>>>);
 
 impl ToolHooks {
     /// Passes a tool result through all guards, in the order of installation.
-    #[must_use]
     pub fn run(&self, message: Message, turn: &TurnContext) -> Message {
         let mut installed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         installed.retain(|guard| guard.strong_count() > 0);

@@ -96,7 +96,6 @@ impl ToolGuard {
     }
 
     /// Returns the settings.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }

@@ -98,7 +98,6 @@ impl Window {
     }
 
     /// Returns the log warning for a small window.
-    #[must_use]
     pub fn warning(&self, provider: &str, model: &str) -> Option<String> {
         let Self { tokens, source, warn_below, .. } = self;
         self.should_warn.then(|| {

@@ -139,13 +139,11 @@ impl Config {
     }
 
     /// Returns the longest block for a window.
-    #[must_use]
     pub(crate) fn budget(&self, window: Tokens) -> Tokens {
         Tokens(self.budget_tokens.min(window.0 / 8))
     }
 
     /// Returns the settings for indexing.
-    #[must_use]
     pub fn settings(&self, counter: ctx_core::Counter) -> WorkspaceSettings {
         WorkspaceSettings {
             chunk: Tokens(self.chunk_tokens.max(16)),

@@ -101,13 +101,11 @@ impl Workspace {
     }
 
     /// The folder, as a canonical path.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The folder of its index.
-    #[must_use]
     pub fn store(&self) -> &Path {
         &self.store
     }

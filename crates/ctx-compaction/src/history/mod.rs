@@ -37,7 +37,6 @@ pub struct HistoryItem {
 impl HistoryItem {
     /// Whether a turn begins here: a user message or command, a message of an extension, or a
     /// branch summary, which the model sees as the user's.
-    #[must_use]
     pub fn begins_turn(&self) -> bool {
         self.is_user
             || matches!(self.role, Role::BashExecution | Role::Custom | Role::BranchSummary)
@@ -56,7 +55,6 @@ impl HistoryItem {
     }
 
     /// Whether it consists of tool results only.
-    #[must_use]
     pub(crate) fn is_results(&self) -> bool {
         self.role == Role::ToolResult || (self.has_results && !self.is_user)
     }
@@ -144,7 +142,6 @@ impl History {
     }
 
     /// Returns the tokens of the whole current request, corrected by the ledger's calibration.
-    #[must_use]
     pub fn used(&self) -> Tokens {
         self.ledger.corrected(self.counted)
     }
@@ -176,7 +173,6 @@ impl History {
 
     /// Reads messages. One that cannot be read is skipped: a damaged file must not keep all of it
     /// in the context window.
-    #[must_use]
     pub fn read(&self, range: std::ops::Range<usize>) -> Vec<CitedMessage> {
         self.readable(range).map(|(_, _, message)| message).collect()
     }

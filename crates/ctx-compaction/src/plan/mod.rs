@@ -87,7 +87,6 @@ impl Config {
     /// window if set, else window minus reserve; never more than the latter. With a large system
     /// prompt, messages may use a quarter of the remaining budget before they are compacted,
     /// whatever the ratio; otherwise every request would compact them again.
-    #[must_use]
     pub fn threshold(&self, ledger: &TokenLedger) -> Tokens {
         let Some(ratio) = self.trigger_ratio else { return ledger.limit() };
         let fixed = ledger.corrected(ledger.fixed());

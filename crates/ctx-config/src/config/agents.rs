@@ -121,7 +121,6 @@ impl Config {
 
 impl AgentList {
     /// Returns the row of an agent.
-    #[must_use]
     pub fn find(&self, id: &str) -> Option<&AgentConfig> {
         self.0.iter().find(|agent| agent.id == id)
     }

@@ -246,31 +246,26 @@ impl Config {
     }
 
     /// Returns the profile.
-    #[must_use]
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
     /// Returns the path of the file it was read from.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
     /// Returns the values set by the file itself.
-    #[must_use]
     pub fn explicit(&self) -> &Value {
         &self.explicit
     }
 
     /// Whether the file itself sets the key at a dotted path.
-    #[must_use]
     pub fn is_explicit(&self, path: &str) -> bool {
         lookup(&self.explicit, path).is_some()
     }
 
     /// Whether the profile or the file sets the key at a dotted path.
-    #[must_use]
     pub fn is_set(&self, path: &str) -> bool {
         lookup(self.profile.values(), path).is_some() || self.is_explicit(path)
     }

@@ -58,79 +58,66 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the field's value, unless it is missing or null.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.field(key).filter(|raw| raw.get() != "null")
     }
 
     /// Returns the field's value, including null.
-    #[must_use]
     pub fn field(&self, key: &str) -> Option<&'a RawValue> {
         self.fields.iter().rev().find(|(k, _)| k == key).map(|&(_, raw)| raw)
     }
 
     /// Returns the value of the first of `keys` that is present and not null.
-    #[must_use]
     pub fn first(&self, keys: &[&str]) -> Option<&'a RawValue> {
         keys.iter().find_map(|key| self.get(key))
     }
 
     /// Whether the field is present, null or not.
-    #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.field(key).is_some()
     }
 
     /// Returns the field as a string; `None` if it is not one.
-    #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
     /// Returns the field as an owned string; `None` if it is not one.
-    #[must_use]
     pub fn owned(&self, key: &str) -> Option<String> {
         self.text(key).map(Cow::into_owned)
     }
 
     /// Returns the field as an id: a string, or the text of a number or a boolean.
-    #[must_use]
     pub fn id(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(identifier)
     }
 
     /// Returns the field as an integer; fractions are truncated.
-    #[must_use]
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key).and_then(integer)
     }
 
     /// Returns the field as a non-negative integer.
-    #[must_use]
     pub fn count(&self, key: &str) -> Option<u64> {
         self.integer(key).and_then(|n| u64::try_from(n).ok())
     }
 
     /// Whether the field is `true`.
-    #[must_use]
     pub fn is_true(&self, key: &str) -> bool {
         self.get(key).is_some_and(|raw| raw.get() == "true")
     }
 
     /// Whether the field is `false`.
-    #[must_use]
     pub fn is_false(&self, key: &str) -> bool {
         self.get(key).is_some_and(|raw| raw.get() == "false")
     }
 
     /// Returns the field as an object; `None` if it is not one.
-    #[must_use]
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
         self.get(key).and_then(Object::of)
     }
 
     /// Returns the field's elements; `None` if it is not an array.
-    #[must_use]
     pub fn array(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         self.get(key).and_then(elements)
     }

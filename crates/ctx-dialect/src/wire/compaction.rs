@@ -42,13 +42,11 @@ impl<'a> Items<'a> {
     }
 
     /// Whether the last item asks for a compaction.
-    #[must_use]
     pub fn end_in_trigger(&self) -> bool {
         self.iter().next_back().is_some_and(is_trigger)
     }
 
     /// Returns the body with other items.
-    #[must_use]
     pub fn replaced<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
         let (before, after) = (self.body.get(..self.at.start), self.body.get(self.at.end..));
         [before.unwrap_or_default(), &array(items), after.unwrap_or_default()].concat()
@@ -113,7 +111,6 @@ pub struct CompactionAnswer<'a> {
 
 impl CompactionAnswer<'_> {
     /// Returns the body of the answer: a stream of events, or one object.
-    #[must_use]
     pub fn body(&self, route: &Route, streams: bool) -> String {
         let item = ObjectWriter::new()
             .text("type", "compaction")

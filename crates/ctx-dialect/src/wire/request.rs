@@ -114,7 +114,6 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the original body.
-    #[must_use]
     pub fn body(&self) -> &'a str {
         self.body
     }

@@ -23,7 +23,6 @@ pub struct Unit<'a> {
 
 impl Unit<'_> {
     /// Parses the message.
-    #[must_use]
     pub fn read(&self) -> Message {
         if self.protocol == Protocol::Responses {
             return answer(self.raw);

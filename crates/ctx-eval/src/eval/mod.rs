@@ -88,7 +88,6 @@ pub enum EvalArm {
 
 impl EvalArm {
     /// Its name in the report.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::FullHistory => "nothing",
@@ -98,7 +97,6 @@ impl EvalArm {
     }
 
     /// Its kind.
-    #[must_use]
     pub fn kind(&self) -> RowKind {
         match self {
             Self::FullHistory => RowKind::None,

@@ -88,13 +88,11 @@ impl StructuredSummary {
     }
 
     /// Renders the summary as Markdown under pi's headings. Empty fields are omitted.
-    #[must_use]
     pub fn render(&self) -> String {
         render::render(self)
     }
 
     /// Returns the lines of a field.
-    #[must_use]
     pub fn lines(&self, field: Field) -> &[SummaryLine] {
         &self.lines[field as usize]
     }

@@ -99,7 +99,6 @@ impl FileLists {
     /// assert_eq!(lists.render(), "<modified-files>\nsrc/a.rs\n</modified-files>");
     /// assert_eq!(FileLists::in_summary(&lists.render()), lists);
     /// ```
-    #[must_use]
     pub fn render(&self) -> String {
         let blocks = [("read-files", &self.read_files), ("modified-files", &self.modified_files)];
         let blocks = blocks.into_iter().filter(|(_, paths)| !paths.is_empty());

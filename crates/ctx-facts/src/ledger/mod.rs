@@ -95,7 +95,6 @@ impl FactLedger {
     }
 
     /// Returns the number of messages read.
-    #[must_use]
     pub fn messages(&self) -> usize {
         self.messages
     }
@@ -115,13 +114,11 @@ impl FactLedger {
     }
 
     /// Returns the facts. Deterministic.
-    #[must_use]
     pub fn facts(&self) -> LedgerFacts {
         self.facts_before([])
     }
 
     /// Returns the facts without those that `later` messages replace or withdraw.
-    #[must_use]
     pub fn facts_before(&self, later: impl IntoIterator<Item = CitedMessage>) -> LedgerFacts {
         let mut passages = Cow::Borrowed(&self.passages);
         for (one, at) in later.into_iter().zip(self.messages..) {

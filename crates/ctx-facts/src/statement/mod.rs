@@ -131,7 +131,6 @@ impl Statement {
     }
 
     /// Whether it says that something is something.
-    #[must_use]
     pub fn is_copular(&self) -> bool {
         self.is_copular
     }

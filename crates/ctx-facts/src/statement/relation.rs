@@ -67,7 +67,6 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the features.
-    #[must_use]
     pub fn features(&self) -> [Feature; 28] {
         let (new, old) = (self.new, self.old);
         let known = old.parts.iter().filter(|part| new.has_part(part.word)).count();
@@ -114,7 +113,6 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether the later statement replaces the earlier one.
-    #[must_use]
     pub fn replaces(&self) -> bool {
         let score = || -> f32 {
             let features = self.features();
@@ -125,7 +123,6 @@ impl<'a> Comparison<'a> {
 
     /// Whether the later statement surely replaces the earlier one, or surely does not; `None` if the
     /// weights decide.
-    #[must_use]
     pub fn certain(&self) -> Option<bool> {
         let is_related = self.is_related || self.slots != 0 || self.choice || self.past;
         if self.denies() || self.assigns() || self.is_unique() {
@@ -229,13 +226,11 @@ impl<'a> Comparison<'a> {
 impl Statement {
     /// Whether this later statement gives the thing of the older one another value: "the timeout is
     /// 30s", "the timeout is now 60s"; "the migration has not started", "the migration is done".
-    #[must_use]
     pub fn replaces(&self, old: &Self) -> bool {
         Comparison::of(self, old).replaces()
     }
 
     /// Whether the other one says all of this: the same words, values, denials and state.
-    #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         let (own, gist) = (&self.gist, &other.gist);
         let is_said = |&word: &u64| gist.says(word) && own.negates(word) == gist.negates(word);
@@ -247,7 +242,6 @@ impl Statement {
     }
 
     /// Whether both may be about the same subject.
-    #[must_use]
     pub fn resembles(&self, other: &Self) -> bool {
         let (own, gist) = (&self.gist.words, &other.gist.words);
         let shared = own.iter().filter(|&&word| other.gist.says(word)).count();

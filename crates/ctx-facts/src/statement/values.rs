@@ -216,7 +216,6 @@ impl Statement {
     }
 
     /// Whether it has a value that can be replaced.
-    #[must_use]
     pub fn has_value(&self) -> bool {
         !self.values.is_empty()
     }

@@ -46,7 +46,6 @@ impl Segments {
     }
 
     /// Whether a segment was forgotten, as far as this process has read.
-    #[must_use]
     pub(crate) fn is_forgotten(&self, id: SegmentId) -> bool {
         self.forgotten.contains(id)
     }

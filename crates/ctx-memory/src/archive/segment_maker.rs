@@ -64,7 +64,6 @@ impl SegmentMaker {
     }
 
     /// Like [`of_entry`](Self::of_entry), for a message that is not an entry.
-    #[must_use]
     pub fn of_message(&self, message: &Message, time: Timestamp) -> Option<Segment> {
         let call = self.call_of(message);
         let content = self.redacted(text_of(message)?);

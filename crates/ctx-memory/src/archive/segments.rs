@@ -115,7 +115,6 @@ impl Segments {
     }
 
     /// The damage found when the file was read.
-    #[must_use]
     pub(crate) fn damage(&self) -> &Damage {
         &self.damage
     }

@@ -49,7 +49,6 @@ impl ArchivedSessions {
     }
 
     /// Whether the file exists. It does not exist before the first session is archived.
-    #[must_use]
     pub fn exists(&self) -> bool {
         self.path.exists()
     }
@@ -80,7 +79,6 @@ impl ArchivedSessions {
     }
 
     /// Returns the record of the session with this transcript.
-    #[must_use]
     pub fn get(&self, path: &Path) -> Option<&ArchivedSession> {
         self.list.sessions.get(&*path.to_string_lossy())
     }
@@ -91,7 +89,6 @@ impl ArchivedSessions {
     }
 
     /// Whether a project or one of its parent folders was forgotten.
-    #[must_use]
     pub fn is_forgotten(&self, project: &Path) -> bool {
         self.list.forgotten.iter().any(|forgotten| project.starts_with(forgotten))
     }

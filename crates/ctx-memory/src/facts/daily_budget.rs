@@ -54,7 +54,6 @@ impl DailySpend {
     }
 
     /// Whether one more call with this expected cost is allowed.
-    #[must_use]
     pub(crate) fn allows(&self, cap: &DailyBudget, usd: f64) -> bool {
         // A negative or NaN price counts as 0: it neither raises the limit nor blocks every call.
         let total = self.spent.usd + usd.max(0.0);

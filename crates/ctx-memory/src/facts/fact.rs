@@ -128,13 +128,11 @@ pub struct Fact {
 
 impl Fact {
     /// Whether it has not been superseded.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         self.superseded_by.is_none() && self.valid_to.is_none()
     }
 
     /// Whether it was valid at a time.
-    #[must_use]
     pub(crate) fn held_at(&self, at: Timestamp) -> bool {
         self.valid_from <= at && self.valid_to.is_none_or(|end| at < end)
     }

@@ -65,7 +65,6 @@ fn asked_for(text: &str) -> Vec<String> {
 
 impl FactStore {
     /// Returns matching facts, best first; of equal scores, newer first.
-    #[must_use]
     pub fn search(&self, query: &FactQuery<'_>) -> Vec<FactHit<'_>> {
         let words = asked_for(query.text);
         let least = threshold(words.len());

@@ -67,7 +67,6 @@ pub struct LearnOutcome {
 
 impl LearnOutcome {
     /// Whether nothing changed.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.added.is_empty() && self.updated.is_empty() && self.superseded.is_empty()
     }
@@ -104,13 +103,11 @@ impl FactStore {
     }
 
     /// The path of the file; empty for a store in memory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
     /// The number of unreadable lines. The next rewrite removes them.
-    #[must_use]
     pub fn damaged(&self) -> usize {
         self.file.damaged()
     }
@@ -121,7 +118,6 @@ impl FactStore {
     }
 
     /// Returns a fact by its id.
-    #[must_use]
     pub fn get(&self, id: FactId) -> Option<&Fact> {
         self.facts.get(*self.places.get(&id)?)
     }

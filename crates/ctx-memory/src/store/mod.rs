@@ -135,7 +135,6 @@ impl Memory {
     }
 
     /// The settings.
-    #[must_use]
     pub fn settings(&self) -> &MemorySettings {
         &self.inner.settings
     }
@@ -298,7 +297,6 @@ impl Memory {
     }
 
     /// Returns warnings about failures that were worked around; each is returned once.
-    #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         self.inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -123,19 +123,16 @@ impl HttpModel {
     }
 
     /// Returns the facts about the model.
-    #[must_use]
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
     }
 
     /// Returns the endpoint of the model.
-    #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
     /// Returns the cost of a call with this usage in USD; `None` if the prices are unknown.
-    #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         self.facts.prices.map(|prices| prices.cost(usage).0)
     }

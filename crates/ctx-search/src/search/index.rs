@@ -64,7 +64,6 @@ impl SearchIndex {
     }
 
     /// The number of rows.
-    #[must_use]
     pub fn row_count(&self) -> usize {
         self.turns.len()
     }

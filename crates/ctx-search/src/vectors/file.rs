@@ -77,25 +77,21 @@ impl VectorFile {
     }
 
     /// The embedder of the vectors.
-    #[must_use]
     pub fn embedding(&self) -> &Embedding {
         &self.embedding
     }
 
     /// The segments of the vectors, in the order of the file.
-    #[must_use]
     pub fn ids(&self) -> &[SegmentId] {
         &self.ids
     }
 
     /// Whether a segment has a vector.
-    #[must_use]
     pub fn contains(&self, id: SegmentId) -> bool {
         self.places.contains_key(&id)
     }
 
     /// Returns a segment's vector, while it is [in memory](Self::release).
-    #[must_use]
     pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
         let place = (*self.places.get(&id)? as usize).checked_sub(self.held_from)?;
         let at = place * self.embedding.dimensions;

@@ -128,7 +128,6 @@ impl Metrics {
     }
 
     /// Returns all metrics in the OpenMetrics text format.
-    #[must_use]
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {

@@ -91,13 +91,11 @@ pub struct Bound {
 
 impl Bound {
     /// Returns the address it listens on.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns its URL, without a path or a trailing slash.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

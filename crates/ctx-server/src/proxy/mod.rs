@@ -183,13 +183,11 @@ impl Proxy {
     }
 
     /// Returns its metrics.
-    #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
     /// Returns its trace.
-    #[must_use]
     pub fn trace(&self) -> &Arc<Trace> {
         &self.trace
     }

@@ -106,7 +106,6 @@ impl Trace {
 
     /// Returns the number of lines that could not be written because the disk was too slow or full.
     /// The sizes of lost records stay in memory, their entries do not.
-    #[must_use]
     pub(crate) fn lost(&self) -> u64 {
         self.disk.lost()
     }
@@ -123,13 +122,11 @@ impl Trace {
     }
 
     /// Returns all conversations, most recently used first.
-    #[must_use]
     pub fn sessions(&self) -> Vec<SessionTrace> {
         self.lock().all()
     }
 
     /// Returns one conversation.
-    #[must_use]
     pub fn of_session(&self, id: &str) -> Option<SessionTrace> {
         self.lock().one(id)
     }
@@ -152,7 +149,6 @@ impl Trace {
     }
 
     /// Subscribes to future events.
-    #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<TraceEvent> {
         self.feed.subscribe()
     }

@@ -100,43 +100,36 @@ impl Watch {
     }
 
     /// Returns the number of buffered bytes, at most the size of a provider's largest event.
-    #[must_use]
     pub fn buffered(&self) -> usize {
         self.pieces.buffered()
     }
 
     /// Returns the state of the answer.
-    #[must_use]
     pub fn state(&self) -> AnswerState {
         self.found.state
     }
 
     /// Returns the usage in the last report so far.
-    #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.found.usage
     }
 
     /// Returns the error in the answer, before or after content.
-    #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.found.failure.as_ref()
     }
 
     /// Returns the finish reason, as named by the provider.
-    #[must_use]
     pub fn finish_reason(&self) -> Option<&str> {
         self.found.finish.as_deref()
     }
 
     /// Whether the answer ended because the window is full.
-    #[must_use]
     pub fn is_window_full(&self) -> bool {
         self.found.finish.as_deref() == Some("model_context_window_exceeded")
     }
 
     /// Whether the answer is complete according to the protocol.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.found.finished
     }

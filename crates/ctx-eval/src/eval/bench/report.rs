@@ -79,7 +79,6 @@ impl ArmReport {
     }
 
     /// Returns its figures in a setting.
-    #[must_use]
     pub fn figures(&self, setting: Setting) -> Option<&Figures> {
         self.cells.iter().find(|cell| cell.setting == setting).map(|cell| &cell.figures)
     }
@@ -178,7 +177,6 @@ impl BenchReport {
     }
 
     /// Returns a difference.
-    #[must_use]
     pub fn difference(&self, arm: &str, setting: Setting, measure: Measure) -> Option<&Difference> {
         let mut all = self.differences.iter();
         all.find(|it| it.arm == arm && it.setting == setting && it.measure == measure)

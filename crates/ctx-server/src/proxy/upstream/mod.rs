@@ -120,7 +120,6 @@ impl Upstreams {
     }
 
     /// Returns the base URL for an API.
-    #[must_use]
     pub fn base(&self, family: Family) -> &Url {
         &self.0[family as usize]
     }

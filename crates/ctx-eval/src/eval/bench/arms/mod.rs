@@ -50,7 +50,6 @@ pub enum ArmKind {
 
 impl BenchArm {
     /// Returns its name in the report.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Engine(arm) => arm.name.clone(),
