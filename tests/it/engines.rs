@@ -136,7 +136,7 @@ fn broken_sessions_are_reported_by_name() {
 #[test]
 #[cfg(target_os = "linux")]
 fn leaks_are_reported_by_name() {
-    installed();
+    drop(installed());
     let _guard = memory::filled();
     fails(&[("leak", "memory", "fault: crashed")]);
 }
