@@ -105,11 +105,15 @@ impl HeldAnswer {
         }
     }
 
+    /// Returns the held bytes as text.
+    pub(super) fn text(&self) -> String {
+        let held: Vec<u8> = self.held.iter().flatten().copied().collect();
+        String::from_utf8_lossy(&held).into_owned()
+    }
+
     fn overflow_of_answer(&self, is_refusal: bool, window: u64) -> Option<Overflow> {
         if is_refusal {
-            let text: Vec<u8> = self.held.iter().flatten().copied().collect();
-            let text = String::from_utf8_lossy(&text);
-            return overflow(self.response.status.as_u16(), &text);
+            return overflow(self.response.status.as_u16(), &self.text());
         }
         match self.watch.state() {
             AnswerState::Failure => overflow(0, &self.watch.failure()?.json),

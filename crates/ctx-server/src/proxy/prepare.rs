@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 use super::attempt::{AssembledAttempt, Attempt};
 use super::cache_break::CachedRequest;
-use super::client_compaction::WholeBody;
+use super::client_compaction::{WholeBody, has_reference};
 use super::client_request::ClientRequest;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
@@ -106,11 +106,13 @@ pub(super) async fn prepare(
     purpose: Purpose,
 ) -> Result<Prepared> {
     let compacts = matches!(purpose, Purpose::Compact);
+    if !compacts && !has_reference(&client_request.route, &body) {
+        return prepare_whole(proxy, client_request, body, purpose).await;
+    }
     let session = Fingerprint::session(&client_request.headers);
     let query = client_request.query.as_deref();
     let owner = headers::secrets(&client_request.headers, query, session);
-    let whole =
-        WholeBody::of(&proxy.originals, client_request.protocol(), utf8(&body)?, &owner, !compacts);
+    let whole = WholeBody::of(&proxy.originals, utf8(&body)?, &owner, compacts);
     if let Some(why) = whole.lost {
         proxy.warn(&format!("a part of a history is lost: {why}; the model is told so"));
     }

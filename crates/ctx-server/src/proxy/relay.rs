@@ -141,7 +141,7 @@ impl Relay {
             prepare(&proxy, &client_request, content, purpose).await
         };
         let is_large = self.content.bytes.len() > LARGE
-            || client_compaction::has_reference(&self.content.bytes);
+            || client_compaction::has_reference(&self.client_request.route, &self.content.bytes);
         let working = if is_large {
             let large_permit = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();

@@ -15,7 +15,10 @@ pub(super) fn record_compaction(
     entry: Option<EntryId>,
     compacted: &Compacted,
 ) -> CompactionRecord {
-    let summarised = summarised(compacted);
+    // Other engines may write none.
+    let receipt = compacted.details.as_ref().and_then(Details::from_json).map(|it| it.receipt);
+    (proxy.settings.note)(&note(conversation, compacted, receipt.as_ref()));
+    let summarised = receipt.map(summarised);
     proxy.metrics.compaction(summarised.as_ref().map(|summarised| summarised.outcome.name()));
     if let Some((cause, text)) = summarised.as_ref().and_then(warning) {
         proxy.warn_of(
@@ -23,7 +26,6 @@ pub(super) fn record_compaction(
             &format!("conversation {conversation}: {text}"),
         );
     }
-    (proxy.settings.note)(&note(conversation, compacted));
     // A summary may contain secrets.
     let redacted = |text: &str| Redactor::builtin().redact(text).text.into_owned();
     let details = compacted.details.as_ref().map(|details| redacted(&details.to_string()));
@@ -42,9 +44,8 @@ pub(super) fn record_compaction(
 }
 
 /// Describes a compaction in a line.
-fn note(conversation: &str, compacted: &Compacted) -> String {
+fn note(conversation: &str, compacted: &Compacted, receipt: Option<&Receipt>) -> String {
     let after = compacted.tokens_after.map(|tokens| format!(" to {tokens}")).unwrap_or_default();
-    let receipt = compacted.details.as_ref().and_then(Details::from_json).map(|it| it.receipt);
     let coverage = receipt.map(|receipt| receipt.audit.coverage * 100.0);
     let kept = coverage.map(|share| format!(", {share:.1} % of the facts kept"));
     let before = compacted.tokens_before;
@@ -54,10 +55,9 @@ fn note(conversation: &str, compacted: &Compacted) -> String {
     )
 }
 
-/// Returns the summary facts in a compaction's receipt. Other engines may write none.
-fn summarised(compacted: &Compacted) -> Option<SummaryRecord> {
-    let Receipt { rung, calls, notes, .. } =
-        Details::from_json(compacted.details.as_ref()?)?.receipt;
+/// Returns the summary facts in a compaction's receipt.
+fn summarised(receipt: Receipt) -> SummaryRecord {
+    let Receipt { rung, calls, notes, .. } = receipt;
     let is_written = matches!(rung, Rung::Model | Rung::WithoutOversized);
     let outcome = match calls.last() {
         _ if is_written => SummaryOutcome::Written,
@@ -71,7 +71,7 @@ fn summarised(compacted: &Compacted) -> Option<SummaryRecord> {
     let failed = calls.iter().filter(|call| call.answered == is_unusable);
     let why = failed.filter_map(|call| call.error.as_deref()).next();
     let why = why.or(notes.first().map(String::as_str)).filter(|_| !is_written);
-    Some(SummaryRecord {
+    SummaryRecord {
         outcome,
         rung: match rung {
             Rung::Model => "model",
@@ -82,7 +82,7 @@ fn summarised(compacted: &Compacted) -> Option<SummaryRecord> {
         .into(),
         calls: u32::try_from(calls.len()).unwrap_or(u32::MAX),
         error: why.map(shown),
-    })
+    }
 }
 
 /// Redacts and shortens a provider's message.

@@ -40,8 +40,9 @@ pub(super) fn asks_for_compaction(route: &Route, body: &Bytes) -> bool {
 }
 
 /// Whether a body may have a reference to saved items.
-pub(super) fn has_reference(body: &[u8]) -> bool {
-    memmem::find(body, originals::PREFIX.as_bytes()).is_some()
+pub(super) fn has_reference(route: &Route, body: &[u8]) -> bool {
+    route.protocol == Protocol::Responses
+        && memmem::find(body, originals::PREFIX.as_bytes()).is_some()
 }
 
 /// How a provider answered a request for a compaction.
@@ -58,9 +59,8 @@ pub(super) enum Verdict {
 impl Verdict {
     pub(super) fn of(answer: &HeldAnswer) -> Self {
         let status = answer.response.status;
-        let held: Vec<u8> = answer.held.iter().flatten().copied().collect();
         match status.as_u16() {
-            200..=299 if compactions_in(&String::from_utf8_lossy(&held)) == 1 => Self::Pass,
+            200..=299 if compactions_in(&answer.text()) == 1 => Self::Pass,
             200..=299 if answer.is_whole && answer.watch.failure().is_none() => Self::Cannot,
             401 | 403 => Self::Pass,
             400 | 404 | 405 | 422 | 501 if answer.overflow.is_none() => Self::Cannot,

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 
 use ctx_core::ContentHash;
 use ctx_dialect::openai_responses;
-use ctx_dialect::wire::{Items, Protocol, compaction_content, developer_item, is_trigger};
+use ctx_dialect::wire::{Items, compaction_content, developer_item, is_trigger};
 use serde_json::value::RawValue;
 
-use super::has_reference;
 use super::originals::{OriginalItems, PREFIX, RestoredItems, SavedItems};
 
 /// Replaces items that cannot be restored. The client has kept its user's messages.
@@ -37,39 +36,34 @@ struct History<'a> {
 }
 
 impl<'a> WholeBody<'a> {
-    /// Restores the items of a Responses body. Without `trigger`, a last item that asks for a
-    /// compaction is removed.
+    /// Restores the items of a Responses body. If ctx compacts it, the item that asks for that is
+    /// removed.
     pub(in crate::proxy) fn of(
         originals: &OriginalItems,
-        protocol: Protocol,
         body: &'a str,
         owner: &[u8],
-        trigger: bool,
+        compacts: bool,
     ) -> Self {
-        let untouched = || Self { text: Cow::Borrowed(body), lost: None, to_save: None };
-        if protocol != Protocol::Responses || trigger && !has_reference(body.as_bytes()) {
-            return untouched();
-        }
-        let Some(items) = Items::of(body) else { return untouched() };
+        let Some(items) = Items::of(body) else {
+            return Self { text: Cow::Borrowed(body), lost: None, to_save: None };
+        };
         let mut history = History::default();
         for item in items.iter() {
-            if !trigger && is_trigger(item) {
+            if compacts && is_trigger(item) {
                 history.is_changed = true;
                 continue;
             }
             match compaction_content(item).filter(|content| content.starts_with(PREFIX)) {
                 Some(content) => match originals.restore(&content, owner) {
                     Ok(restored) => history.restore(&restored),
-                    Err(error) => {
-                        history.lose(error.to_string());
-                    }
+                    Err(error) => history.lose(error.to_string()),
                 },
                 None => history.items.push(Cow::Borrowed(item)),
             }
         }
         let new = history.items.get(history.inherited..).unwrap_or_default();
         let raw = |item: &Cow<'_, str>| RawValue::from_string(item.to_string()).ok();
-        let to_save = (!trigger).then(|| SavedItems {
+        let to_save = compacts.then(|| SavedItems {
             session: None,
             parent: history.parent.clone(),
             items: new.iter().filter_map(raw).collect(),
