@@ -40,12 +40,14 @@ class Codex(Client):
     tool = ("exec_command", {"cmd": "cat big.txt"})
 
     def settings(self, room, base):
-        room.write(
-            ".codex/config.toml",
-            f"""model = "fake-model"
-model_provider = "fake"
+        common = 'model = "fake-model"\ncheck_for_update_on_startup = false\n'
+        analytics = "[analytics]\nenabled = false\n"
+        room.write(".codex/config.toml", common + self.provider(base) + analytics)
+        return {"FAKE_KEY": "dummy", "OPENAI_API_KEY": "dummy", "CODEX_API_KEY": "dummy"}
+
+    def provider(self, base):
+        return f"""model_provider = "fake"
 model_context_window = 200000
-check_for_update_on_startup = false
 [model_providers.fake]
 name = "fake"
 base_url = "{base}/v1"
@@ -53,11 +55,7 @@ env_key = "FAKE_KEY"
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
-[analytics]
-enabled = false
-""",
-        )
-        return {"FAKE_KEY": "dummy"}
+"""
 
     def command(self, turn):
         resume = ["resume", "--last"] if turn > 1 else []
@@ -73,19 +71,11 @@ class CodexCompaction(Codex):
     window = 200_000
     compacts = True
 
-    def settings(self, room, base):
-        room.write(
-            ".codex/config.toml",
-            f"""model = "fake-model"
-openai_base_url = "{base}/v1"
+    def provider(self, base):
+        return f"""openai_base_url = "{base}/v1"
 model_context_window = 40000
 model_auto_compact_token_limit = 16000
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-""",
-        )
-        return {"OPENAI_API_KEY": "dummy", "CODEX_API_KEY": "dummy"}
+"""
 
     def command(self, turn):
         command = super().command(turn)
