@@ -6,7 +6,7 @@ use std::ops::Range;
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::value::RawValue;
 
-use super::unit::{cut, span};
+use super::unit::{CutHistory, cut, span};
 use super::{Protocol, Route, Unit, system};
 use crate::json::{Object, elements};
 
@@ -32,8 +32,10 @@ pub struct Request<'a> {
     /// (`previous_response_id`, `conversation`, `thread`, references to stored items): the units
     /// are then incomplete.
     pub is_continued: bool,
-    /// The history, oldest first.
+    /// The history, oldest first; from the provider's last compaction on, if it has one.
     pub units: Vec<Unit<'a>>,
+    /// The elements before the units, which the provider ignores.
+    pub(super) ignored: &'a str,
     pub(super) body: &'a str,
     /// The range of the history in the body.
     pub(super) history: Range<usize>,
@@ -93,7 +95,7 @@ impl<'a> Request<'a> {
             let (from, to) = span(body, value);
             Some(SystemField { at: from..to, value })
         });
-        let (units, is_whole) = cut(protocol, &list, body);
+        let CutHistory { units, is_continued: refers, ignored } = cut(protocol, &list, body);
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
             protocol,
@@ -103,8 +105,9 @@ impl<'a> Request<'a> {
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
-            is_continued: !is_whole || is_continued(&object),
+            is_continued: refers || is_continued(&object),
             units,
+            ignored,
             body,
             history,
             thinks: protocol == Protocol::Messages && thinks(&object),

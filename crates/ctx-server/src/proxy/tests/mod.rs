@@ -8,6 +8,7 @@ mod continued;
 mod cutting;
 mod limits;
 mod packed;
+mod pinned;
 mod passing;
 mod recovery;
 mod strict;
