@@ -149,7 +149,8 @@ fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize> {
     const MARK: &[u8] = b"\"compaction\"";
     memmem::find(body.as_bytes(), MARK)?;
     history.iter().rposition(|raw| {
-        let is_block = |block: &&RawValue| peek(block.get(), ["type"]) == [Some("compaction".into())];
+        let is_block =
+            |block: &&RawValue| peek(block.get(), ["type"]) == [Some("compaction".into())];
         memmem::find(raw.get().as_bytes(), MARK).is_some()
             && Object::of(raw)
                 .and_then(|message| message.array("content"))

@@ -29,6 +29,7 @@ mod pending;
 mod prepare;
 mod redacted;
 mod relay;
+mod retrieval;
 mod store;
 mod summary_models;
 mod summary_record;
@@ -64,7 +65,9 @@ use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
 
-pub use config::{CompactionBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
+pub use config::{
+    CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig,
+};
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size

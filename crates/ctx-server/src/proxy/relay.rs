@@ -16,6 +16,7 @@ use super::config::CompactionBy;
 use super::held_answer::{HeldAnswer, hold_answer};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
+use super::retrieval::{Exchange, Retrieval, retrieving};
 use super::{Family, Proxy, body, failure, headers};
 
 /// Maximum number of retries with a smaller request after an overflow.
@@ -203,7 +204,23 @@ impl Relay {
             record.status = Some(answer.response.status.as_u16());
         }
         let status = answer.response.status;
-        let headers = headers::to_client(std::mem::take(&mut answer.response.headers));
+        let mut headers = headers::to_client(std::mem::take(&mut answer.response.headers));
+        let context = prepared.context.as_ref().filter(|_| prepared.retrieves);
+        if let Some(context) = context.filter(|_| status.is_success()) {
+            // The length of all rounds is not known.
+            headers.remove(axum::http::header::CONTENT_LENGTH);
+            let exchange = Exchange {
+                retrieval: Retrieval::new(context),
+                body: prepared.body.clone(),
+                window: prepared.window(),
+                proxy: self.proxy,
+                client_request: self.client_request,
+            };
+            let mut response = Response::new(retrieving(exchange, answer, self.pending));
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            return response;
+        }
         // The length is needed again while the answer passes.
         if let Some(length) = headers.get(axum::http::header::CONTENT_LENGTH) {
             answer.response.headers.insert(axum::http::header::CONTENT_LENGTH, length.clone());

@@ -440,7 +440,8 @@ fn what_the_provider_ignores_has_no_units_and_stays_in_the_body() {
         let changed = OutgoingUnit::Message { message: &text, of: Some(1) };
         let out = request.with_history(&[both[0], changed], None).unwrap();
         let key = if api == "responses" { "input" } else { "messages" };
-        let list = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()[key].take();
+        let list =
+            |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()[key].take();
         let (mut expected, out) = (list(&body), list(&out));
         let last = expected.as_array().unwrap().len() - 1;
         expected[last]["content"] = "n2".into();
