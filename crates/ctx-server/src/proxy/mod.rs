@@ -31,6 +31,7 @@ mod redacted;
 mod relay;
 mod retrieval;
 mod store;
+mod stored_responses;
 mod summary_models;
 mod summary_record;
 mod token_owner;
@@ -64,6 +65,7 @@ use client_compaction::OriginalItems;
 use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
+use stored_responses::StoredResponses;
 
 pub use config::{
     CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig,
@@ -119,6 +121,7 @@ pub struct Proxy {
     warned: Mutex<HashSet<String>>,
     unwritten: Unwritten,
     originals: OriginalItems,
+    responses: StoredResponses,
     /// The providers that did not compact a history for their client.
     cannot_compact: Mutex<HashSet<Family>>,
 }
@@ -169,6 +172,7 @@ impl Proxy {
             metrics,
             originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
             salt,
+            responses: StoredResponses::default(),
             cannot_compact: Mutex::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),

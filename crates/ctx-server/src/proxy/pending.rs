@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Proxy;
 use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
+use super::stored_responses::StoredRequest;
 use crate::trace::{Record, RequestOutcome};
 
 /// Minimum size of a request that corrects the counter: in smaller ones, the tokens added by
@@ -28,6 +29,8 @@ pub(super) struct PendingRequest {
     /// The conversation, and the estimate of its request.
     conversation: Option<(Arc<Conversation>, u64)>,
     permit: Arc<OwnedSemaphorePermit>,
+    /// The request, if the provider stores its answer.
+    stored: Option<StoredRequest>,
     /// The usage of the first round, and the cost of the rounds between it and the last one.
     earlier: Option<(Usage, f64)>,
 }
@@ -44,6 +47,7 @@ impl PendingRequest {
             record: None,
             conversation: None,
             permit: Arc::new(permit),
+            stored: None,
             earlier: None,
         }
     }
@@ -62,6 +66,11 @@ impl PendingRequest {
     ) {
         self.record = Some(Box::new(record));
         self.conversation = Some((conversation, estimated));
+    }
+
+    /// Sets the request of an answer that the provider stores.
+    pub(super) fn stores(&mut self, request: Option<StoredRequest>) {
+        self.stored = request;
     }
 
     /// Returns the record, for updates.
@@ -198,6 +207,11 @@ impl AnswerStream {
     /// Continues with the answer of another round.
     pub(super) fn next_round(&mut self, answer: HeldAnswer) {
         self.answer.watch.end();
+        if let Some((request, answer)) =
+            self.pending.stored.as_mut().zip(self.answer.watch.take_response())
+        {
+            request.add_round(&answer);
+        }
         if let Some((usage, record)) = self.answer.watch.usage().zip(self.pending.record.as_ref()) {
             let more = || cost(record, &usage).unwrap_or_default();
             let earlier = self.pending.earlier;
@@ -246,6 +260,9 @@ impl AnswerStream {
         let watch = &mut self.answer.watch;
         watch.end();
         let is_ok = self.answer.response.status.is_success();
+        if let Some((request, answer)) = self.pending.stored.take().zip(watch.take_response()) {
+            self.pending.proxy.responses.add(request, &answer);
+        }
         let outcome = match (is_ok, watch.state(), watch.failure()) {
             (false, ..) | (true, AnswerState::Failure, _) => RequestOutcome::Refused,
             (true, _, Some(_)) => RequestOutcome::Failed,

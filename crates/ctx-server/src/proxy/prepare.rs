@@ -109,7 +109,20 @@ pub(super) async fn prepare(
 ) -> Result<Prepared> {
     let compacts = matches!(purpose, Purpose::Compact);
     if !compacts && !has_reference(&client_request.route, &body) {
-        return prepare_whole(proxy, client_request, body, purpose).await;
+        let owner = client_request.key();
+        let Some(whole) = proxy.responses.whole(&client_request.route, utf8(&body)?, &owner) else {
+            return prepare_whole(proxy, client_request, body, purpose).await;
+        };
+        let whole = Bytes::from(whole);
+        let mut prepared = prepare_whole(proxy, client_request, whole.clone(), purpose).await?;
+        // The provider has the history as it is. Whether it counts that is not known.
+        if prepared.body == whole {
+            prepared.body = body;
+            if let Some(context) = &mut prepared.context {
+                context.estimated = 0;
+            }
+        }
+        return Ok(prepared);
     }
     let session = Fingerprint::session(&client_request.headers);
     let query = client_request.query.as_deref();

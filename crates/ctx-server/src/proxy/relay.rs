@@ -17,6 +17,7 @@ use super::held_answer::{HeldAnswer, hold_answer};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
 use super::retrieval::{Exchange, Retrieval, retrieving};
+use super::stored_responses::StoredRequest;
 use super::{Family, Proxy, body, failure, headers};
 
 /// Maximum number of retries with a smaller request after an overflow.
@@ -62,6 +63,9 @@ impl Relay {
         let wants_compaction = client_compaction::asks_for_compaction(route, body);
         if wants_compaction && self.proxy.compacts(self.client_request.family) {
             return self.compact().await;
+        }
+        if !wants_compaction && let Ok(text) = str::from_utf8(body) {
+            self.pending.stores(StoredRequest::of(route, text, &self.client_request.key()));
         }
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,

@@ -4,7 +4,7 @@ use ctx_core::ToolCall;
 
 use super::super::rewrite::patched;
 use super::{Answer, OpenPart, call_of};
-use crate::json::{Object, array};
+use crate::json::{Object, array, quote};
 
 /// Reads an event of a stream.
 pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &str) {
@@ -60,11 +60,16 @@ pub(super) fn numbered(answer: &mut Answer, data: &str) -> String {
         }
         answer.sequence += 1;
     }
-    let is_end = event.text("type").is_some_and(|kind| kind != "response.created");
-    let response = event.object("response").filter(|_| is_end && answer.is_changed);
-    if let Some(response) = response.filter(|response| response.has("output")) {
-        let output = array(&answer.passed);
-        edits.push(("response", Some(patched(&response, &[("output", Some(output))]))));
+    if let Some(response) = event.object("response") {
+        let id = answer.id.get_or_insert_with(|| response.owned("id").unwrap_or_default());
+        // Clients refuse an answer whose id changes.
+        let mut changes = vec![("id", Some(quote(id)))];
+        if event.text("type").is_some_and(|kind| kind != "response.created") {
+            changes.push(("output", Some(array(&answer.passed))));
+        }
+        if answer.is_changed && response.has("output") {
+            edits.push(("response", Some(patched(&response, &changes))));
+        }
     }
     if edits.is_empty() { data.to_owned() } else { patched(&event, &edits) }
 }

@@ -163,6 +163,7 @@ fn is_whole(api: &str, streams: bool, body: &str) {
             let all: Vec<Value> = (0..numbers.len()).map(Value::from).collect();
             assert_eq!(numbers, all, "{body}");
             let end = events().pop().unwrap();
+            assert_eq!(end["response"]["id"], events()[0]["response"]["id"]);
             assert_eq!(end["response"]["output"].as_array().map(Vec::len), Some(2), "{end}");
             assert_eq!(count("event: response.created"), 1);
         }
