@@ -12,7 +12,7 @@ NEEDS = ("openai==3.52.0", "anthropic==2.12.0")
 # Words of a prompt, and its answer. Other prompts are answered by a summary.
 CALL = {"name": "weather", "arguments": {"city": "Paris"}}
 # Through ctx the model also has a tool of ctx, of which the client must see nothing.
-RECALL = {"name": "ctx_recall", "arguments": {"query": "rain in Paris"}}
+RECALL = {"name": "ctx_recall", "arguments": {"query": "zebra"}}
 RECALLS = {"CALL 5": [RECALL], "CALL 6": [RECALL, CALL], "CALL 7": [CALL, RECALL]}
 STEPS = [
     *(
@@ -22,6 +22,8 @@ STEPS = [
         }
         for newest, calls in RECALLS.items()
     ),
+    {"when": {"newest": "it rains in Paris"}, "reply": {"text": "it rains"}},
+    {"when": {"newest": "no earlier message has these words"}, "reply": {"answer": {"calls": [CALL]}}},
     {"when": {"newest": "FAIL 401"}, "reply": {"error": {"kind": "unauthorized"}}},
     {"when": {"newest": "FAIL 429"}, "reply": {"error": {"kind": "rateLimited"}}},
     {"when": {"newest": "FAIL 500"}, "reply": {"error": {"kind": "serverError"}}},
