@@ -18,6 +18,7 @@ use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
 use super::retrieval::{self, MarkedHistory};
+use super::stored_responses::StoredRequest;
 use super::units::{self, RequestUnit};
 use super::{Proxy, headers};
 use crate::trace::Record;
@@ -35,6 +36,8 @@ pub(super) struct Prepared {
     pub(super) compacted: Option<String>,
     /// Whether it has the tools of ctx.
     pub(super) retrieves: bool,
+    /// The client's request, if the provider stores its answer.
+    pub(super) stored: Option<StoredRequest>,
 }
 
 /// The description of a request.
@@ -80,7 +83,7 @@ pub(super) struct Retry {
 
 impl Prepared {
     fn untouched(body: Bytes) -> Self {
-        Self { body, context: None, compacted: None, retrieves: false }
+        Self { body, context: None, compacted: None, retrieves: false, stored: None }
     }
 
     /// Whether the request can be reduced after a refusal.
@@ -109,20 +112,7 @@ pub(super) async fn prepare(
 ) -> Result<Prepared> {
     let compacts = matches!(purpose, Purpose::Compact);
     if !compacts && !has_reference(&client_request.route, &body) {
-        let owner = client_request.key();
-        let Some(whole) = proxy.responses.whole(&client_request.route, utf8(&body)?, &owner) else {
-            return prepare_whole(proxy, client_request, body, purpose).await;
-        };
-        let whole = Bytes::from(whole);
-        let mut prepared = prepare_whole(proxy, client_request, whole.clone(), purpose).await?;
-        // The provider has the history as it is. Whether it counts that is not known.
-        if prepared.body == whole {
-            prepared.body = body;
-            if let Some(context) = &mut prepared.context {
-                context.estimated = 0;
-            }
-        }
-        return Ok(prepared);
+        return prepare_stored(proxy, client_request, body, purpose).await;
     }
     let session = Fingerprint::session(&client_request.headers);
     let query = client_request.query.as_deref();
@@ -148,6 +138,36 @@ pub(super) async fn prepare(
         saved.session = prepared.context.as_ref().map(|context| context.conversation.id.clone());
         prepared.compacted = Some(proxy.originals.save(&saved, &owner)?);
     }
+    Ok(prepared)
+}
+
+/// Makes a request fit whose history the provider may store.
+async fn prepare_stored(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+    purpose: Purpose,
+) -> Result<Prepared> {
+    let (route, owner, text) = (&client_request.route, client_request.key(), utf8(&body)?);
+    let stored = match purpose {
+        Purpose::Send => StoredRequest::of(route, text, &owner),
+        Purpose::Retry(_) | Purpose::Compact => None,
+    };
+    let mut prepared = match proxy.responses.whole(route, text, &owner).map(Bytes::from) {
+        None => prepare_whole(proxy, client_request, body, purpose).await?,
+        Some(whole) => {
+            let mut prepared = prepare_whole(proxy, client_request, whole.clone(), purpose).await?;
+            // The provider has the history as it is. Whether it counts that is not known.
+            if prepared.body == whole {
+                prepared.body = body;
+                if let Some(context) = &mut prepared.context {
+                    context.estimated = 0;
+                }
+            }
+            prepared
+        }
+    };
+    prepared.stored = stored;
     Ok(prepared)
 }
 
@@ -255,7 +275,7 @@ async fn assemble(
         (None, Cow::Borrowed(_)) => body.clone(),
     };
     let context = RequestContext { conversation, record, estimated, sent };
-    Ok(Some(Prepared { body, context: Some(context), compacted: None, retrieves }))
+    Ok(Some(Prepared { body, context: Some(context), compacted: None, retrieves, stored: None }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.

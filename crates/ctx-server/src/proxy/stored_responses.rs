@@ -116,10 +116,7 @@ impl StoredResponses {
     /// Returns a body with its whole history; `None` if it refers to nothing, or to something that
     /// ctx has not seen.
     pub(super) fn whole(&self, route: &Route, body: &str, owner: &[u8]) -> Option<String> {
-        let refers = |key: &[u8]| memmem::find(body.as_bytes(), key).is_some();
-        if route.protocol != Protocol::Responses
-            || !(refers(b"previous_response_id") || refers(b"item_reference"))
-        {
+        if !refers(route, body.as_bytes()) {
             return None;
         }
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,6 +151,12 @@ impl StoredResponses {
             }
         })
     }
+}
+
+/// Whether a body may refer to what the provider stores.
+pub(super) fn refers(route: &Route, body: &[u8]) -> bool {
+    let has = |key: &str| memmem::find(body, key.as_bytes()).is_some();
+    route.protocol == Protocol::Responses && (has("previous_response_id") || has("item_reference"))
 }
 
 fn user_item(text: &str) -> String {

@@ -24,7 +24,7 @@ const NO_ROOM: &str = "[ctx: the window has no room for it in this answer]";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Arguments {
+struct CallArguments {
     id: String,
     query: String,
     from: usize,
@@ -48,7 +48,7 @@ impl Retrieval {
 }
 
 /// Returns the messages that a call names.
-fn expanded(session: &HostedSession, arguments: &Arguments) -> String {
+fn expanded(session: &HostedSession, arguments: &CallArguments) -> String {
     let parts = arguments.id.split(|c: char| c.is_whitespace() || "[],;#".contains(c));
     let ids = parts.map(|id| id.trim_start_matches("e:")).filter(|id| !id.is_empty());
     let ids: Vec<&str> = ids.take(MOST_IDS).collect();

@@ -110,8 +110,8 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         ),
         spec(
             RECALL,
-            "Finds earlier messages of this conversation that are no longer in the context, by \
-             words that stand in them. Returns excerpts with their ids.",
+            "Finds earlier messages of this conversation that left the context, by words that \
+             stand in them. Returns excerpts with their ids.",
             serde_json::json!({
                 "type": "object",
                 "properties": { "query": { "type": "string" } },
