@@ -26,6 +26,8 @@ pub struct Request<'a> {
     pub streams: bool,
     /// The maximum number of answer tokens.
     pub max_tokens: Option<u64>,
+    /// The window that the request sets (Ollama's `options.num_ctx`).
+    pub window: Option<u64>,
     /// The client's cache key of the conversation (`prompt_cache_key`).
     pub cache_key: Option<Cow<'a, str>>,
     /// Whether the provider stores a part of the history that the body only continues
@@ -104,6 +106,7 @@ impl<'a> Request<'a> {
             tools: object.get("tools"),
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
+            window: object.object("options").and_then(|options| options.count("num_ctx")),
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
             is_continued: refers || is_continued(&object),
             units,
@@ -161,7 +164,8 @@ fn thinks(object: &Object<'_>) -> bool {
 fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
     match protocol {
         Protocol::Chat => {
-            object.count("max_completion_tokens").or_else(|| object.count("max_tokens"))
+            let most = object.count("max_completion_tokens").or_else(|| object.count("max_tokens"));
+            most.or_else(|| object.object("options")?.count("num_predict"))
         }
         Protocol::Responses => object.count("max_output_tokens"),
         Protocol::Messages => object.count("max_tokens"),

@@ -257,6 +257,7 @@ async fn assemble(
     };
     let protocol = client_request.protocol();
     let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
+        && !client_request.route.is_ollama
         && takes_tools(protocol, request.body(), retrieval::NAMES);
     let marked = match retrieves {
         true => MarkedHistory::of(&conversation, &assembled, units),
