@@ -11,7 +11,7 @@ use super::peek::peek;
 use super::rewrite::patched;
 use super::unit::span;
 use super::{Protocol, Route};
-use crate::json::{Object, ObjectWriter, array, elements};
+use crate::json::{Object, ObjectWriter, array, elements, quote};
 use crate::sse::SseParser;
 
 /// The types of OpenAI's compaction items.
@@ -66,6 +66,13 @@ impl<'a> Items<'a> {
 #[must_use]
 pub fn previous_response(body: &str) -> Option<String> {
     Object::parse_prefix(body).0.owned(PREVIOUS)
+}
+
+/// Returns a Responses body that continues another response.
+#[must_use]
+pub fn with_previous_response(body: &str, id: &str) -> Option<String> {
+    let (object, _) = Object::parse_prefix(body);
+    object.has(PREVIOUS).then(|| patched(&object, &[(PREVIOUS, Some(quote(id)))]))
 }
 
 /// Returns the id of the item that an item refers to.

@@ -50,7 +50,7 @@ fn tools_of<'a>(protocol: Protocol, body: &Object<'a>) -> Option<&'a RawValue> {
 }
 
 /// Whether a request fixes how the model answers.
-fn is_fixed(protocol: Protocol, body: &Object<'_>) -> bool {
+fn is_fixed<'a>(protocol: Protocol, body: &Object<'a>) -> bool {
     let is_other = |object: Option<Object<'_>>, key: &str, usual: &[&str]| {
         object.and_then(|object| object.owned(key)).is_some_and(|kind| !usual.contains(&&*kind))
     };
@@ -72,10 +72,19 @@ fn is_fixed(protocol: Protocol, body: &Object<'_>) -> bool {
                 body.has("output_format") || config.is_some_and(|config| config.has("format"))
             }
             Protocol::Gemini => {
-                let config = body.object("generationConfig");
-                let calling = body.object("toolConfig").unwrap_or_default();
-                is_other(calling.object("functionCallingConfig"), "mode", &["AUTO"])
-                    || is_other(config, "responseMimeType", &["text/plain"])
+                let inner = |of: &Object<'a>, keys: &[&str]| {
+                    of.first(keys).and_then(Object::of).unwrap_or_default()
+                };
+                let is_other = |of: &Object<'a>, keys: &[&str], usual: &str| {
+                    of.first(keys).is_some_and(|raw| ![usual, "null"].contains(&raw.get()))
+                };
+                let config = inner(body, &["generationConfig", "generation_config"]);
+                let tools = inner(body, &["toolConfig", "tool_config"]);
+                let calling = inner(&tools, &["functionCallingConfig", "function_calling_config"]);
+                let kind = &["responseMimeType", "response_mime_type"];
+                is_other(&calling, &["mode"], "\"AUTO\"")
+                    || is_other(&config, &["candidateCount", "candidate_count"], "1")
+                    || is_other(&config, kind, "\"text/plain\"")
             }
         }
 }

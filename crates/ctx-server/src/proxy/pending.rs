@@ -31,8 +31,16 @@ pub(super) struct PendingRequest {
     permit: Arc<OwnedSemaphorePermit>,
     /// The request, if the provider stores its answer.
     stored: Option<StoredRequest>,
-    /// The usage of the first round, and the cost of the rounds between it and the last one.
-    earlier: Option<(Usage, f64)>,
+    /// The rounds before the last one.
+    earlier: Option<EarlierRounds>,
+}
+
+/// The usage of the rounds of an answer before the last one.
+#[derive(Clone, Copy, Debug)]
+struct EarlierRounds {
+    first: Usage,
+    output: u64,
+    cost: f64,
 }
 
 impl PendingRequest {
@@ -108,9 +116,9 @@ impl PendingRequest {
         let metrics = &self.proxy.metrics;
         metrics.request(protocol, outcome.name());
         let usage = watch.and_then(Watch::usage);
-        if let Some(usage) = usage {
-            metrics.output_tokens.inc_by(usage.output);
-        }
+        let output = |earlier: EarlierRounds| earlier.output;
+        let output = self.earlier.map_or(0, output) + usage.map_or(0, |usage| usage.output);
+        metrics.output_tokens.inc_by(output);
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
         if outcome == RequestOutcome::Refused {
@@ -125,23 +133,18 @@ impl PendingRequest {
         {
             conversation.recovered();
         }
-        if let Some(last) = usage {
-            // The results of later rounds are not part of the estimate.
-            let usage = self.earlier.map_or(last, |(first, _)| first);
-            record.prompt_tokens = Some(usage.prompt());
-            record.cached_tokens = Some(usage.cache_read);
-            record.cost_usd = cost(&record, &last).map(|last| match self.earlier {
-                Some((first, between)) => {
-                    cost(&record, &first).unwrap_or_default() + between + last
-                }
-                None => last,
-            });
+        // The results of later rounds are not part of the estimate.
+        if let Some(first) = self.earlier.map(|earlier| earlier.first).or(usage) {
+            record.prompt_tokens = Some(first.prompt());
+            record.cached_tokens = Some(first.cache_read);
+            let last = usage.map_or(Some(0.0), |usage| cost(&record, &usage));
+            record.cost_usd = last.map(|last| last + self.earlier.map_or(0.0, |all| all.cost));
             if let Some((conversation, estimated)) = &self.conversation
                 && outcome == RequestOutcome::Ok
                 && *estimated >= MIN_CALIBRATION_TOKENS
-                && is_plausible(usage.prompt(), *estimated)
+                && is_plausible(first.prompt(), *estimated)
             {
-                conversation.report(usage.prompt(), *estimated);
+                conversation.report(first.prompt(), *estimated);
             }
         }
         metrics.raw_tokens.inc_by(record.raw_tokens.get());
@@ -175,6 +178,8 @@ pub(super) struct AnswerStream {
     pending: PendingRequest,
     /// The number of remaining bytes, if announced.
     left: Option<u64>,
+    /// Whether another round follows.
+    continues: bool,
 }
 
 /// Returns the bytes of an answer, starting with the held ones.
@@ -201,7 +206,7 @@ pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
 
 impl AnswerStream {
     pub(super) fn new(answer: HeldAnswer, pending: PendingRequest, left: Option<u64>) -> Self {
-        Self { answer, pending, left }
+        Self { answer, pending, left, continues: false }
     }
 
     /// Continues with the answer of another round.
@@ -213,16 +218,18 @@ impl AnswerStream {
             request.add_round(&answer);
         }
         if let Some((usage, record)) = self.answer.watch.usage().zip(self.pending.record.as_ref()) {
-            let more = || cost(record, &usage).unwrap_or_default();
-            let earlier = self.pending.earlier;
-            self.pending.earlier =
-                Some(earlier.map_or((usage, 0.0), |(first, c)| (first, c + more())));
+            let none = EarlierRounds { first: usage, output: 0, cost: 0.0 };
+            let earlier = self.pending.earlier.get_or_insert(none);
+            earlier.output += usage.output;
+            earlier.cost += cost(record, &usage).unwrap_or_default();
         }
+        self.continues = false;
         self.answer = answer;
     }
 
-    /// Records that ctx answered a call of the model.
+    /// Records that ctx answers a call of the model.
     pub(super) fn count_retrieval(&mut self) {
+        self.continues = true;
         if let Some(record) = self.pending.known() {
             *record.actions.entry("retrieval".to_owned()).or_default() += 1;
         }
@@ -260,8 +267,9 @@ impl AnswerStream {
         let watch = &mut self.answer.watch;
         watch.end();
         let is_ok = self.answer.response.status.is_success();
-        if let Some((request, answer)) = self.pending.stored.take().zip(watch.take_response()) {
-            self.pending.proxy.responses.add(request, &answer);
+        if let Some((mut request, answer)) = self.pending.stored.take().zip(watch.take_response()) {
+            request.add_round(&answer);
+            self.pending.proxy.responses.add(request);
         }
         let outcome = match (is_ok, watch.state(), watch.failure()) {
             (false, ..) | (true, AnswerState::Failure, _) => RequestOutcome::Refused,
@@ -276,7 +284,7 @@ impl Drop for AnswerStream {
     fn drop(&mut self) {
         // A client may disconnect right after the last event.
         let watch = &self.answer.watch;
-        if watch.is_finished() && self.answer.response.status.is_success() {
+        if watch.is_finished() && !self.continues && self.answer.response.status.is_success() {
             self.pending.ends(RequestOutcome::Ok, Some(watch));
         } else {
             self.pending.ends(RequestOutcome::Abandoned, Some(watch));

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::{Request, takes_tools, with_tools};
+use ctx_dialect::wire::{
+    Request, previous_response, takes_tools, with_previous_response, with_tools,
+};
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
 
@@ -18,7 +20,7 @@ use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
 use super::retrieval::{self, MarkedHistory};
-use super::stored_responses::StoredRequest;
+use super::stored_responses::{StoredRequest, WholeHistory};
 use super::units::{self, RequestUnit};
 use super::{Proxy, headers};
 use crate::trace::Record;
@@ -34,6 +36,8 @@ pub(super) struct Prepared {
     pub(super) context: Option<RequestContext>,
     /// The content of the compaction item with which ctx answers.
     pub(super) compacted: Option<String>,
+    /// Whether its history is the client's.
+    is_unchanged: bool,
     /// Whether it has the tools of ctx.
     pub(super) retrieves: bool,
     /// The client's request, if the provider stores its answer.
@@ -83,7 +87,14 @@ pub(super) struct Retry {
 
 impl Prepared {
     fn untouched(body: Bytes) -> Self {
-        Self { body, context: None, compacted: None, retrieves: false, stored: None }
+        Self {
+            body,
+            context: None,
+            compacted: None,
+            is_unchanged: true,
+            retrieves: false,
+            stored: None,
+        }
     }
 
     /// Whether the request can be reduced after a refusal.
@@ -153,13 +164,18 @@ async fn prepare_stored(
         Purpose::Send => StoredRequest::of(route, text, &owner),
         Purpose::Retry(_) | Purpose::Compact => None,
     };
-    let mut prepared = match proxy.responses.whole(route, text, &owner).map(Bytes::from) {
+    let mut prepared = match proxy.responses.whole(route, text, &owner) {
         None => prepare_whole(proxy, client_request, body, purpose).await?,
-        Some(whole) => {
-            let mut prepared = prepare_whole(proxy, client_request, whole.clone(), purpose).await?;
+        Some(WholeHistory { body: whole, previous }) => {
+            let mut prepared =
+                prepare_whole(proxy, client_request, Bytes::from(whole), purpose).await?;
             // The provider has the history as it is. Whether it counts that is not known.
-            if prepared.body == whole {
-                prepared.body = body;
+            if prepared.is_unchanged {
+                let known = previous_response(text);
+                let other = previous.filter(|id| known.as_deref() != Some(id));
+                let other = other.and_then(|id| with_previous_response(text, &id));
+                prepared.body = other.map_or(body, Bytes::from);
+                prepared.retrieves = false;
                 if let Some(context) = &mut prepared.context {
                     context.estimated = 0;
                 }
@@ -270,13 +286,18 @@ async fn assemble(
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
     let tools = retrieves.then(|| with_tools(protocol, &put, &retrieval::tools())).flatten();
-    let retrieves = tools.is_some();
+    let (retrieves, is_unchanged) = (tools.is_some(), matches!(put, Cow::Borrowed(_)));
     let body = match (tools, put) {
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
     let context = RequestContext { conversation, record, estimated, sent };
-    Ok(Some(Prepared { body, context: Some(context), compacted: None, retrieves, stored: None }))
+    Ok(Some(Prepared {
+        context: Some(context),
+        is_unchanged,
+        retrieves,
+        ..Prepared::untouched(body)
+    }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.

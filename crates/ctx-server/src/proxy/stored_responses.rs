@@ -11,8 +11,12 @@ use ctx_dialect::json::Object;
 use ctx_dialect::wire::{Items, Protocol, Route, previous_response, referenced_item};
 use memchr::memmem;
 
+use super::retrieval::NAMES;
+
 /// Maximum size of all items in bytes; beyond it, the oldest responses are forgotten.
 const MOST_BYTES: usize = 128 << 20;
+/// Maximum number of responses.
+const MOST_RESPONSES: usize = 20_000;
 /// Maximum size of one history.
 const MOST_RESTORED: usize = 32 << 20;
 
@@ -35,6 +39,8 @@ type Key = (blake3::Hash, String);
 
 #[derive(Debug)]
 struct StoredResponse {
+    /// The id at the provider. The client may know it by that of an earlier round.
+    id: String,
     parent: Option<Key>,
     /// The items of the request and of its answer.
     items: Vec<Arc<str>>,
@@ -49,8 +55,16 @@ pub(super) struct StoredRequest {
     owner: blake3::Hash,
     parent: Option<Key>,
     items: Vec<Arc<str>>,
-    /// The ids of the answers of earlier rounds, by which the client may know the last one.
-    aliases: Vec<Key>,
+    /// The ids of the answer's items, with these.
+    answered: Vec<(Key, Arc<str>)>,
+    /// The ids of the answers of all rounds.
+    responses: Vec<String>,
+}
+
+/// A history, and the id of the response that the request continues at the provider.
+pub(super) struct WholeHistory {
+    pub(super) body: String,
+    pub(super) previous: Option<String>,
 }
 
 impl StoredRequest {
@@ -67,42 +81,44 @@ impl StoredRequest {
             Some(text) => vec![user_item(&text).into()],
             None => Items::of(body)?.iter().map(Arc::from).collect(),
         };
-        Some(Self { owner, parent, items, aliases: Vec::new() })
+        Some(Self { owner, parent, items, answered: Vec::new(), responses: Vec::new() })
     }
 
-    /// Adds the answer of a round that another one followed.
+    /// Adds the answer of a round, without the calls of ctx's tools: the client does not know them.
     pub(super) fn add_round(&mut self, answer: &str) {
-        let id = Object::parse_prefix(answer).0.owned("id");
-        self.aliases.extend(id.map(|id| (self.owner, id)));
+        let Ok(answer) = Object::parse(answer) else { return };
+        self.responses.extend(answer.owned("id"));
+        for raw in answer.array("output").unwrap_or_default() {
+            let item = Object::of(raw).unwrap_or_default();
+            if item.text("name").is_some_and(|name| NAMES.contains(&&*name)) {
+                continue;
+            }
+            let json: Arc<str> = raw.get().into();
+            self.answered.extend(item.owned("id").map(|id| ((self.owner, id), json.clone())));
+            self.items.push(json);
+        }
     }
 }
 
 impl StoredResponses {
-    /// Remembers a response: `answer` is its object.
-    pub(super) fn add(&self, request: StoredRequest, answer: &str) {
-        let Ok(answer) = Object::parse(answer) else { return };
-        let Some(id) = answer.owned("id") else { return };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let StoredRequest { owner, parent, mut items, aliases } = request;
-        let mut ids = Vec::new();
-        for raw in answer.array("output").unwrap_or_default() {
-            let item: Arc<str> = raw.get().into();
-            if let Some(id) = Object::of(raw).and_then(|item| item.owned("id")) {
-                all.items.insert((owner, id.clone()), item.clone());
-                ids.push((owner, id));
-            }
-            items.push(item);
-        }
+    /// Remembers a response with all its rounds.
+    pub(super) fn add(&self, request: StoredRequest) {
+        let StoredRequest { owner, parent, items, answered, responses } = request;
+        let Some(id) = responses.last().cloned() else { return };
         let bytes = items.iter().map(|item| item.len()).sum();
-        let response = Arc::new(StoredResponse { parent, items, ids, bytes });
-        for key in aliases.into_iter().chain([(owner, id)]) {
+        let ids = answered.iter().map(|(key, _)| key.clone()).collect();
+        let response = Arc::new(StoredResponse { id, parent, items, ids, bytes });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.items.extend(answered);
+        for id in responses {
+            let key = (owner, id);
             all.bytes += bytes;
             all.order.push_back(key.clone());
             if let Some(old) = all.responses.insert(key, response.clone()) {
                 all.bytes -= old.bytes;
             }
         }
-        while all.bytes > MOST_BYTES
+        while (all.bytes > MOST_BYTES || all.order.len() > MOST_RESPONSES)
             && let Some(oldest) = all.order.pop_front()
         {
             let Some(response) = all.responses.remove(&oldest) else { continue };
@@ -115,41 +131,53 @@ impl StoredResponses {
 
     /// Returns a body with its whole history; `None` if it refers to nothing, or to something that
     /// ctx has not seen.
-    pub(super) fn whole(&self, route: &Route, body: &str, owner: &[u8]) -> Option<String> {
+    pub(super) fn whole(&self, route: &Route, body: &str, owner: &[u8]) -> Option<WholeHistory> {
         if !refers(route, body.as_bytes()) {
             return None;
         }
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let request = StoredRequest::of(route, body, owner)?;
-        let mut parts = vec![request.items.iter().collect::<Vec<_>>()];
-        let (mut parent, mut bytes) = (request.parent.as_ref(), 0);
-        while let Some(key) = parent {
-            let response = all.responses.get(key)?;
-            bytes += response.bytes;
-            if bytes > MOST_RESTORED {
-                return None;
-            }
-            parts.push(response.items.iter().collect());
-            parent = response.parent.as_ref();
-        }
-        let items: Option<Vec<&str>> = parts
-            .into_iter()
-            .rev()
-            .flatten()
-            .map(|item| match referenced_item(item) {
-                Some(id) => all.items.get(&(request.owner, id)).map(|item| &**item),
-                None => Some(&**item),
-            })
-            .collect();
+        let (parts, previous) = self.history(&request)?;
+        let items = parts.iter().rev().flat_map(|response| &response.items).cloned();
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let resolved = |item: Arc<str>| match referenced_item(&item) {
+            Some(id) => all.items.get(&(request.owner, id)).cloned(),
+            None => Some(item),
+        };
+        let own = request.items.iter().cloned();
+        let items: Option<Vec<Arc<str>>> = items.chain(own).map(resolved).collect();
+        drop(all);
         let items = items?;
-        Some(match Items::of(body) {
+        let body = match Items::of(body) {
             Some(own) => own.complete(items),
             None => {
                 let text = Object::parse_prefix(body).0.get("input")?.get();
                 let listed = body.replacen(text, &format!("[{}]", user_item("")), 1);
                 Items::of(&listed)?.complete(items)
             }
-        })
+        };
+        Some(WholeHistory { body, previous })
+    }
+
+    /// Returns the responses that a request continues, newest first, and the id of the first.
+    fn history(
+        &self,
+        request: &StoredRequest,
+    ) -> Option<(Vec<Arc<StoredResponse>>, Option<String>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut parts, mut bytes) = (Vec::<Arc<StoredResponse>>::new(), 0);
+        let mut parent = request.parent.clone();
+        while let Some(key) = parent {
+            let response = all.responses.get(&key)?.clone();
+            bytes += response.bytes;
+            // A provider may give one id twice, so that a response is its own parent.
+            if bytes > MOST_RESTORED || parts.len() > MOST_RESPONSES {
+                return None;
+            }
+            parent = response.parent.clone();
+            parts.push(response);
+        }
+        let previous = parts.first().map(|response| response.id.clone());
+        Some((parts, previous))
     }
 }
 

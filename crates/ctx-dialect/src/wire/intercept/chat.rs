@@ -3,7 +3,7 @@
 use ctx_core::ToolCall;
 
 use super::super::rewrite::patched;
-use super::{Answer, OpenPart, call_of};
+use super::{Answer, HeldEvent, OpenPart, call_of};
 use crate::json::{Object, ObjectWriter, array, quote};
 
 /// Reads a chunk of a stream.
@@ -18,7 +18,7 @@ pub(super) fn chunk(answer: &mut Answer, chunk: &Object<'_>, data: &str) {
     let mut kept = Vec::new();
     for raw in &calls {
         let Some(call) = Object::of(raw) else { continue };
-        if let Some(place) = part_of_call(answer, &call) {
+        if let Some(place) = part_of_call(answer, &call, raw.get()) {
             kept.push(match call.count("index") == Some(place as u64) {
                 true => raw.get().to_owned(),
                 false => patched(&call, &[("index", Some(place.to_string()))]),
@@ -28,40 +28,52 @@ pub(super) fn chunk(answer: &mut Answer, chunk: &Object<'_>, data: &str) {
     if is_end {
         end_calls(answer);
     }
-    let is_said =
-        ["content", "reasoning_content", "role"].iter().any(|key| delta.text(key).is_some());
+    let said = ["content", "reasoning_content", "role"];
+    let is_said = said.iter().any(|key| delta.text(key).is_some());
     if !calls.is_empty() && kept.is_empty() && !is_end && !is_said {
         return;
     }
     let mut edits = Vec::new();
     if !calls.is_empty() {
-        let kept = (!kept.is_empty()).then(|| array(&kept));
-        let delta = patched(&delta, &[("tool_calls", kept)]);
-        let choice = patched(&choice, &[("delta", Some(delta))]);
-        edits.push(("choices", Some(array([choice]))));
+        edits.push(("tool_calls", (!kept.is_empty()).then(|| array(&kept))));
     }
-    match &answer.id {
-        None => answer.id = chunk.owned("id"),
-        Some(id) if answer.round > 0 => edits.push(("id", Some(quote(id)))),
-        Some(_) => {}
+    if answer.round > 0 {
+        // Clients join the values of a field.
+        edits.push(("role", None));
     }
-    let is_same = calls.iter().len() == kept.len() && answer.round == 0 && !answer.is_changed;
-    let data = if is_same { data.to_owned() } else { patched(chunk, &edits) };
-    if is_end { answer.hold("", &data) } else { answer.emit("", &data) }
+    let fresh = patched(&delta, &edits);
+    let is_same = calls.len() == kept.len() && answer.round == 0 && !answer.is_changed;
+    let id = answer.id.get_or_insert_with(|| chunk.owned("id").unwrap_or_default()).clone();
+    let with = |delta: &str, end: Option<&str>| {
+        let mut edits = vec![("delta", Some(delta.to_owned()))];
+        edits.extend(end.map(|end| ("finish_reason", Some(end.to_owned()))));
+        let choices = array([patched(&choice, &edits)]);
+        patched(chunk, &[("id", Some(quote(&id))), ("choices", Some(choices))])
+    };
+    let data = if is_same { data.to_owned() } else { with(&fresh, None) };
+    if !is_end {
+        return answer.emit("", &data);
+    }
+    let has_content = is_said || !kept.is_empty();
+    let halves = has_content.then(|| (with(&fresh, Some("null")), with("{}", None)));
+    answer.tail.push(HeldEvent { name: String::new(), data, halves });
 }
 
 /// Adds a delta of a call. Returns the index for the client; `None` for a call of ctx's tools.
-fn part_of_call(answer: &mut Answer, delta: &Object<'_>) -> Option<usize> {
+fn part_of_call(answer: &mut Answer, delta: &Object<'_>, json: &str) -> Option<usize> {
     let index = delta.count("index").unwrap_or_default();
     let function = delta.object("function").unwrap_or_default();
-    if answer.open_part(index).is_none() {
+    let id = delta.owned("id").unwrap_or_default();
+    // Some servers give all calls one index.
+    let is_new = answer.open_part(index).is_none_or(|part| !id.is_empty() && part.id != id);
+    if is_new {
         let name = function.owned("name").unwrap_or_default();
         let is_own = answer.is_own(&name);
         let place = (!is_own).then_some(answer.count);
         answer.count += usize::from(!is_own);
         answer.is_changed |= is_own;
-        let id = delta.owned("id").unwrap_or_default();
-        answer.open.push(OpenPart { index, place, id, name, ..OpenPart::default() });
+        let begin = json.to_owned();
+        answer.open.push(OpenPart { index, place, id, name, begin, ..OpenPart::default() });
     }
     let part = answer.open_part(index)?;
     part.json.push_str(&function.text("arguments").unwrap_or_default());
@@ -70,6 +82,11 @@ fn part_of_call(answer: &mut Answer, delta: &Object<'_>) -> Option<usize> {
 
 fn end_calls(answer: &mut Answer) {
     for part in std::mem::take(&mut answer.open) {
+        if let Ok(begin) = Object::parse(&part.begin) {
+            let function = begin.object("function").unwrap_or_default();
+            let function = patched(&function, &[("arguments", Some(quote(&part.json)))]);
+            answer.parts.push(patched(&begin, &[("index", None), ("function", Some(function))]));
+        }
         answer.take(call_of(&part.id, &part.name, &part.json));
     }
 }
@@ -83,6 +100,7 @@ pub(super) fn whole(answer: &mut Answer, object: &Object<'_>) -> String {
     answer.reasoning.push_str(&message.text("reasoning_content").unwrap_or_default());
     let mut kept = Vec::new();
     for raw in message.array("tool_calls").unwrap_or_default() {
+        answer.parts.push(raw.get().to_owned());
         let call = Object::of(raw).and_then(|call| self::call(&call));
         if !call.is_some_and(|call| answer.take(call)) {
             kept.push(raw.get());
@@ -104,23 +122,12 @@ fn call(call: &Object<'_>) -> Option<ToolCall> {
 }
 
 /// Returns the answer of this round.
-pub(super) fn message(answer: &Answer, calls: &[ToolCall]) -> String {
-    let calls = calls.iter().map(|call| {
-        let function = ObjectWriter::new()
-            .text("name", &call.name)
-            .text("arguments", call.arguments.as_str())
-            .end();
-        ObjectWriter::new()
-            .text("id", &call.id)
-            .text("type", "function")
-            .raw("function", function)
-            .end()
-    });
+pub(super) fn message(answer: &Answer) -> String {
     let some = |text: &str| (!text.is_empty()).then(|| quote(text));
     ObjectWriter::new()
         .text("role", "assistant")
         .raw("content", some(&answer.text).unwrap_or_else(|| "null".to_owned()))
         .raw_if("reasoning_content", some(&answer.reasoning))
-        .raw("tool_calls", array(calls))
+        .raw("tool_calls", array(&answer.parts))
         .end()
 }

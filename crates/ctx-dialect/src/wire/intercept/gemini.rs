@@ -4,23 +4,29 @@ use ctx_core::ToolCall;
 use serde_json::value::RawValue;
 
 use super::super::rewrite::patched;
-use super::{Answer, call_of};
+use super::{Answer, HeldEvent, call_of};
 use crate::json::{Object, ObjectWriter, array};
 
 /// Signs the first call of an answer, and must stay with it.
 const SIGNATURE: &str = "thoughtSignature";
+/// The end of an answer.
+const END: &str = "finishReason";
 
 /// Reads a chunk of a stream.
 pub(super) fn chunk(answer: &mut Answer, chunk: &Object<'_>, data: &str) {
     let Some((candidate, kept, is_changed)) = parts(answer, chunk) else {
         return answer.emit("", data);
     };
-    let is_end = candidate.text("finishReason").is_some();
+    let is_end = candidate.text(END).is_some();
     if is_changed && kept.is_empty() && !is_end {
         return;
     }
     let data = if is_changed { with_parts(chunk, &candidate, &kept) } else { data.to_owned() };
-    if is_end { answer.hold("", &data) } else { answer.emit("", &data) }
+    if !is_end {
+        return answer.emit("", &data);
+    }
+    let halves = without_end(&data).map(|content| (content, with_parts(chunk, &candidate, &[])));
+    answer.tail.push(HeldEvent { name: String::new(), data, halves });
 }
 
 /// Reads an answer that was not streamed, and returns it for the client.
@@ -35,13 +41,21 @@ pub(super) fn whole(answer: &mut Answer, object: &Object<'_>) -> String {
 pub(super) fn list(answer: &mut Answer, chunks: &[&RawValue]) -> String {
     for chunk in chunks {
         let Some(object) = Object::of(chunk) else { continue };
-        let changed = match parts(answer, &object) {
-            Some((candidate, kept, true)) => with_parts(&object, &candidate, &kept),
-            _ => chunk.get().to_owned(),
-        };
-        answer.passed.push(changed);
+        match parts(answer, &object) {
+            Some((candidate, kept, true)) if !kept.is_empty() || candidate.text(END).is_some() => {
+                answer.passed.push(with_parts(&object, &candidate, &kept));
+            }
+            Some((.., true)) => {}
+            _ => answer.passed.push(chunk.get().to_owned()),
+        }
     }
-    array(&answer.passed)
+    let all = array(&answer.passed);
+    if !answer.calls.is_empty() && answer.other_call.is_none() {
+        answer.passed.retain_mut(|chunk| {
+            without_end(chunk).inspect(|rest| chunk.clone_from(rest)).is_some()
+        });
+    }
+    all
 }
 
 /// Reads the parts of the first candidate. Returns it, the parts for the client, and whether a call
@@ -66,6 +80,15 @@ fn parts<'a>(answer: &mut Answer, chunk: &Object<'a>) -> Option<(Object<'a>, Vec
         });
     }
     Some((candidate, kept, is_changed))
+}
+
+/// Returns a chunk without the end of the answer; `None` if nothing is left of it.
+fn without_end(chunk: &str) -> Option<String> {
+    let object = Object::parse(chunk).ok()?;
+    let candidate = Object::of(object.array("candidates")?.first()?)?;
+    candidate.object("content")?.array("parts").filter(|parts| !parts.is_empty())?;
+    let candidate = patched(&candidate, &[(END, None)]);
+    Some(patched(&object, &[("candidates", Some(array([candidate])))]))
 }
 
 fn with_parts(chunk: &Object<'_>, candidate: &Object<'_>, parts: &[String]) -> String {

@@ -4,7 +4,7 @@ use ctx_core::ToolCall;
 
 use super::super::rewrite::patched;
 use super::{Answer, OpenPart, call_of};
-use crate::json::{Object, ObjectWriter, array, quote};
+use crate::json::{Object, ObjectWriter, array, quote, value};
 
 /// Reads an event of a stream.
 pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &str) {
@@ -26,6 +26,7 @@ pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &
             let delta = event.object("delta").unwrap_or_default();
             let Some(part) = answer.open_part(index) else { return answer.emit(name, data) };
             let said = delta.text("text").or_else(|| delta.text("thinking"));
+            let said = said.or_else(|| delta.text("content"));
             part.text.push_str(&said.unwrap_or_default());
             part.json.push_str(&delta.text("partial_json").unwrap_or_default());
             part.signature.push_str(&delta.text("signature").unwrap_or_default());
@@ -62,10 +63,15 @@ fn block(part: &OpenPart) -> String {
     let Ok(begin) = Object::parse(&part.begin) else { return part.begin.clone() };
     let text = (!part.text.is_empty()).then(|| quote(&part.text));
     let signature = (!part.signature.is_empty()).then(|| quote(&part.signature));
-    let key = if begin.has("thinking") { "thinking" } else { "text" };
+    let key = match begin.text("type").as_deref() {
+        Some("thinking") => "thinking",
+        Some("compaction") => "content",
+        _ => "text",
+    };
     let values = [(key, text), ("signature", signature)];
     let mut edits: Vec<_> = values.into_iter().filter(|(_, value)| value.is_some()).collect();
-    if !part.json.is_empty() {
+    // A torn call of ctx's tools is answered too.
+    if value(&part.json).is_ok() {
         edits.push(("input", Some(part.json.clone())));
     }
     patched(&begin, &edits)

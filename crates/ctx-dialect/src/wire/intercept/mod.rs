@@ -68,7 +68,7 @@ enum Framing {
     Whole(Vec<u8>),
 }
 
-/// What was read so far. All but the last four fields belong to one round.
+/// What was read so far.
 #[derive(Debug, Default)]
 struct Answer {
     names: &'static [&'static str],
@@ -81,7 +81,7 @@ struct Answer {
     /// Parts that are not complete, by their index.
     open: Vec<OpenPart>,
     /// Events that are held because the answer may continue.
-    tail: Vec<(String, String)>,
+    tail: Vec<HeldEvent>,
     out: String,
     /// Text of the answer, in the APIs that do not divide it into parts.
     text: String,
@@ -96,6 +96,15 @@ struct Answer {
     is_changed: bool,
     id: Option<String>,
     round: usize,
+}
+
+/// An event at the end of an answer.
+#[derive(Debug)]
+struct HeldEvent {
+    name: String,
+    data: String,
+    /// The event without the end of the answer, and the end alone, if it has both.
+    halves: Option<(String, String)>,
 }
 
 /// A part of which more may arrive.
@@ -170,8 +179,9 @@ impl Intercept {
         if round.calls.is_empty() {
             answer.emit_tail(self.protocol, false);
         } else {
+            answer.emit_held_content();
             round.answer = match self.protocol {
-                Protocol::Chat => chat::message(answer, &round.calls),
+                Protocol::Chat => chat::message(answer),
                 Protocol::Messages => messages::message(answer),
                 Protocol::Responses => answer.parts.join(","),
                 Protocol::Gemini => gemini::message(answer),
@@ -196,6 +206,7 @@ impl Intercept {
 impl Answer {
     fn event(&mut self, protocol: Protocol, event: &SseEvent<'_>) {
         let data = event.data.as_deref().unwrap_or_default();
+        let held = self.tail.len();
         match Object::parse(data) {
             Ok(object) => match protocol {
                 Protocol::Chat => chat::chunk(self, &object, data),
@@ -205,6 +216,15 @@ impl Answer {
             },
             Err(_) if data.trim() == "[DONE]" => self.hold(event.name, data),
             Err(_) => self.emit(event.name, data),
+        }
+        // Nothing that decides whether the answer continues comes after its end.
+        let is_end = match protocol {
+            Protocol::Chat => data.trim() == "[DONE]",
+            Protocol::Messages => event.name == "message_stop",
+            Protocol::Responses | Protocol::Gemini => self.tail.len() > held,
+        };
+        if is_end && (self.calls.is_empty() || self.other_call.is_some()) {
+            self.emit_tail(protocol, false);
         }
     }
 
@@ -222,7 +242,7 @@ impl Answer {
             Err(_) => value(&text).ok().and_then(elements).map(|all| gemini::list(self, &all)),
         };
         let text = changed.filter(|_| self.is_changed).unwrap_or_else(|| text.into_owned());
-        self.tail.push((WHOLE.to_owned(), text));
+        self.tail.push(HeldEvent { name: WHOLE.to_owned(), data: text, halves: None });
     }
 
     /// Reads the parts in a list of an answer. Returns the answer with the parts of all rounds for
@@ -255,7 +275,7 @@ impl Answer {
     }
 
     fn open_part(&mut self, index: u64) -> Option<&mut OpenPart> {
-        self.open.iter_mut().find(|part| part.index == index)
+        self.open.iter_mut().rfind(|part| part.index == index)
     }
 
     fn emit(&mut self, name: &str, data: &str) {
@@ -270,12 +290,23 @@ impl Answer {
     }
 
     fn hold(&mut self, name: &str, data: &str) {
-        self.tail.push((name.to_owned(), data.to_owned()));
+        self.tail.push(HeldEvent { name: name.to_owned(), data: data.to_owned(), halves: None });
+    }
+
+    /// Emits what the held events contain beside the end of the answer.
+    fn emit_held_content(&mut self) {
+        for mut event in std::mem::take(&mut self.tail) {
+            if let Some((content, end)) = event.halves.take() {
+                self.emit(&event.name, &content);
+                event.data = end;
+            }
+            self.tail.push(event);
+        }
     }
 
     /// Emits the end of the answer. `is_early`: a call of ctx's tools is not answered any more.
     fn emit_tail(&mut self, protocol: Protocol, is_early: bool) {
-        for (name, mut data) in std::mem::take(&mut self.tail) {
+        for HeldEvent { name, mut data, .. } in std::mem::take(&mut self.tail) {
             if protocol == Protocol::Responses && name != WHOLE {
                 data = responses::numbered(self, &data);
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ctx_core::text::{clip, head_bytes};
 use ctx_core::{Counter, Message, Tokens, ToolCall};
 use ctx_runtime::lookup::cited::message_text;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{EXPAND, Retrieval, short};
 use crate::hosted::{HistoryItem, HostedSession};
@@ -22,34 +22,32 @@ const MOST_WORDS: usize = 24;
 
 const NO_ROOM: &str = "[ctx: the window has no room for it in this answer]";
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CallArguments {
-    id: String,
-    query: String,
-    from: usize,
-}
-
 impl Retrieval {
     /// Returns the result of a call, which takes its size from the room left.
     pub(super) async fn answer(&mut self, call: &ToolCall) -> String {
         let state = self.conversation.state.lock().await;
         let Some(session) = &state.session else { return NO_ROOM.to_owned() };
-        let arguments = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        // A model may write a number as a text, or a text as a number.
+        let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        let argument = |name: &str| match &arguments[name] {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => String::new(),
+        };
         let text = match call.name == EXPAND {
-            true => expanded(session, &arguments),
-            false => recalled(session, &arguments.query),
+            true => expanded(session, &argument("id")),
+            false => recalled(session, &argument("query")),
         };
         let counter = session.ledger.counter();
-        let fitted = fitted(&text, arguments.from, self.room, counter);
+        let fitted = fitted(&text, argument("from").parse().unwrap_or(0), self.room, counter);
         self.room -= counter.text(&fitted);
         fitted
     }
 }
 
 /// Returns the messages that a call names.
-fn expanded(session: &HostedSession, arguments: &CallArguments) -> String {
-    let parts = arguments.id.split(|c: char| c.is_whitespace() || "[],;#".contains(c));
+fn expanded(session: &HostedSession, id: &str) -> String {
+    let parts = id.split(|c: char| c.is_whitespace() || "[],;#".contains(c));
     let ids = parts.map(|id| id.trim_start_matches("e:")).filter(|id| !id.is_empty());
     let ids: Vec<&str> = ids.take(MOST_IDS).collect();
     let of = |wanted: &&str| {

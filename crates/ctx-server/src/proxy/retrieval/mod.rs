@@ -11,8 +11,9 @@
 mod answer;
 mod rounds;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{Block, Message, RawJson, Role, Tokens, ToolCall, ToolResult, ToolSpec};
 use ctx_dialect::wire::OutgoingUnit;
@@ -35,6 +36,8 @@ pub(super) const NAMES: &[&str] = &[EXPAND, RECALL];
 const SHARE: f64 = 1.0 / 3.0;
 /// The maximum size of the results of one answer.
 const MOST: Tokens = Tokens(20_000);
+/// The part of the window that postponed results may take in each request.
+const POSTPONED_SHARE: f64 = 0.125;
 /// Maximum number of answers with postponed calls that are remembered.
 const MOST_POSTPONED: usize = 64;
 
@@ -47,28 +50,52 @@ pub(super) struct Retrieval {
 }
 
 /// The results of calls that came together with calls of the client's tools, by the id of one of
-/// these: they are sent together with its result.
+/// these: they are sent together with its result, in each request that has it.
 #[derive(Debug, Default)]
-pub(super) struct PostponedCalls(Mutex<HashMap<String, Vec<(ToolCall, String)>>>);
+pub(super) struct PostponedCalls {
+    /// Oldest first.
+    calls: Mutex<VecDeque<(String, Vec<(ToolCall, String)>)>>,
+    /// The characters of these results in the last request.
+    sent: AtomicUsize,
+}
 
 impl PostponedCalls {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Vec<(ToolCall, String)>)>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn add(&self, beside: String, answered: Vec<(ToolCall, String)>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < MOST_POSTPONED && !beside.is_empty() {
-            all.insert(beside, answered);
+        let mut all = self.lock();
+        if !beside.is_empty() {
+            all.push_back((beside, answered));
+        }
+        if all.len() > MOST_POSTPONED {
+            all.pop_front();
         }
     }
 
     fn beside(&self, id: &str) -> Option<Vec<(ToolCall, String)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        let all = self.lock();
+        all.iter().find(|(beside, _)| beside == id).map(|(_, answered)| answered.clone())
+    }
+
+    /// Returns the tokens of the results in the last request.
+    fn tokens(&self) -> Tokens {
+        Tokens::saturating_from(self.sent.load(Ordering::Relaxed) as u64 / 3)
     }
 }
 
 impl Retrieval {
     pub(super) fn new(context: &RequestContext) -> Self {
-        let record = &context.record;
-        let room = (record.window - record.sent_tokens).scale(SHARE).min(MOST);
-        Self { conversation: context.conversation.clone(), room }
+        let (record, conversation) = (&context.record, context.conversation.clone());
+        let free = record.window - record.sent_tokens - conversation.postponed.tokens();
+        Self { conversation, room: free.scale(SHARE).min(MOST) }
+    }
+
+    /// Limits the room for results that later requests repeat.
+    fn postpone(&mut self, window: u64) {
+        let most = Tokens::saturating_from(window).scale(POSTPONED_SHARE);
+        self.room = self.room.min(most - self.conversation.postponed.tokens());
     }
 }
 
@@ -134,11 +161,17 @@ impl MarkedHistory {
         assembled: &AssembledRequest,
         units: &[RequestUnit<'_>],
     ) -> Self {
-        let change = |out: &OutgoingMessage| {
-            let calls = calls_beside(&conversation.postponed, out);
-            (calls.or_else(|| noted(out, units)), results_beside(&conversation.postponed, out))
+        let postponed = &conversation.postponed;
+        let mut sent = 0;
+        let mut change = |out: &OutgoingMessage| {
+            let results = results_beside(postponed, out);
+            let all = results.iter().flat_map(Message::tool_results);
+            sent += all.map(|result| result.plain_text().len()).sum::<usize>();
+            (calls_beside(postponed, out).or_else(|| noted(out, units)), results)
         };
-        Self { changes: assembled.outgoing.iter().map(change).collect() }
+        let changes = assembled.outgoing.iter().map(&mut change).collect();
+        postponed.sent.store(sent, Ordering::Relaxed);
+        Self { changes }
     }
 
     /// Returns the outgoing history. A message and its unit in the body have the same index.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use ctx_core::{Error, ToolCall};
+use ctx_core::{Error, ErrorKind, ToolCall};
 use ctx_dialect::wire::{Intercept, Round, results, with_elements};
 use ctx_model::Method;
 use futures_util::stream;
@@ -76,6 +76,7 @@ impl Rounds {
             }
             let mut round = self.intercept.end_round();
             if let Some((beside, calls)) = round.postponed.take() {
+                self.exchange.retrieval.postpone(self.exchange.window);
                 let answered = self.answered(calls).await;
                 self.exchange.retrieval.conversation.postponed.add(beside, answered);
             }
@@ -83,7 +84,7 @@ impl Rounds {
                 return Ok((round.out.into(), false));
             }
             let mut out = std::mem::take(&mut round.out);
-            let next = self.next_round(round).await;
+            let next = self.next_round(round).await?;
             match next {
                 Some(answer) => {
                     self.stream.next_round(answer);
@@ -109,11 +110,15 @@ impl Rounds {
         answered
     }
 
-    /// Sends the request again with the results; `None` if the provider does not answer it.
-    async fn next_round(&mut self, round: Round) -> Option<HeldAnswer> {
+    /// Sends the request again with the results; `None` if the answer must end without them.
+    ///
+    /// # Errors
+    ///
+    /// The provider failed.
+    async fn next_round(&mut self, round: Round) -> Result<Option<HeldAnswer>, Error> {
         self.count += 1;
         if self.count > MOST_ROUNDS {
-            return None;
+            return Ok(None);
         }
         let mut answered = self.answered(round.calls).await;
         for is_last in [false, true] {
@@ -123,21 +128,27 @@ impl Rounds {
             let exchange = &mut self.exchange;
             let protocol = exchange.client_request.protocol();
             let more = format!("{},{}", round.answer, results(protocol, &answered));
-            let body = with_elements(protocol, str::from_utf8(&exchange.body).ok()?, &more)?;
+            let body = String::from_utf8_lossy(&exchange.body);
+            let Some(body) = with_elements(protocol, &body, &more) else { return Ok(None) };
+            let body = Bytes::from(body);
             let request = ctx_model::Request {
                 method: Method::POST,
                 url: exchange.client_request.url.clone(),
                 headers: exchange.client_request.headers.clone(),
-                body: body.into(),
+                body: body.clone(),
             };
-            let body = request.body.clone();
-            let response = exchange.proxy.client.send(request).await.ok()?;
-            let answer = hold_answer(protocol, response, exchange.window).await.ok()?;
-            if answer.response.status.is_success() && answer.overflow.is_none() {
+            let response = exchange.proxy.client.send(request).await?;
+            let answer = hold_answer(protocol, response, exchange.window).await?;
+            let status = answer.response.status;
+            if status.is_success() && answer.overflow.is_none() {
                 exchange.body = body;
-                return Some(answer);
+                return Ok(Some(answer));
+            }
+            if answer.overflow.is_none() && ![400, 413, 422].contains(&status.as_u16()) {
+                let what = "the provider failed after ctx answered a call of the model";
+                return Err(Error::new(ErrorKind::Upstream, what).with("status", status));
             }
         }
-        None
+        Ok(None)
     }
 }
