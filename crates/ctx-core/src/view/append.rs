@@ -24,6 +24,7 @@ impl ContextView {
         let (outline, tokens) = entry.measure(self.ledger.counter())?;
         let outline = outline.clone();
         let known = self.projections.lookup(&entry, &outline)?;
+        let known = known.filter(|known| self.are_recorded(&known.points_to));
         let place = NodeHandle { seq: self.next_seq, key: self.fresh_key() };
         self.next_seq += SEQ_STEP;
         let mut node = Node::new(entry, outline, tokens, place);
@@ -38,6 +39,7 @@ impl ContextView {
         match known.form {
             Projected::Replaced(form) => {
                 self.take_form(&mut node, form, why);
+                self.add_pointers(node.key, &known.points_to);
                 self.admit(node, None)
             }
             Projected::Dropped if self.comes_protected(&node.outline) => {
@@ -130,6 +132,9 @@ impl ContextView {
 
     /// Removes results that answer no call, and calls whose ids are already in use.
     fn strip(&mut self, node: &mut Node, claims: &Claims) -> Result<()> {
+        if self.forget_pointers_of(node.key) {
+            node.form = None;
+        }
         let mut message = Message::clone(&*node.message()?);
         let (mut answered, mut called) = (HashSet::new(), HashSet::new());
         let mut reason = ORPHANED_RESULT;

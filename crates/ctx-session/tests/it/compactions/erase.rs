@@ -35,7 +35,7 @@ fn form(entry: &EntryId, text: &str) -> Projection {
     let hash = ctx_core::ContentHash::of(&message);
     let form = Projected::Replaced(std::sync::Arc::new(message));
     let key = ProjectionKey { entry: entry.clone(), hash };
-    Projection { key, layer: "pruning".into(), form, reason: "old".into() }
+    Projection { key, layer: "pruning".into(), form, reason: "old".into(), points_to: Vec::new() }
 }
 
 /// Whether any file of the folder contains the text.

@@ -1,0 +1,108 @@
+//! Forms that point to other messages of the request.
+
+use std::borrow::Cow;
+
+use crate::{Action, EntryId, Message, NodeState, Result};
+
+use super::ContextView;
+use super::node::Reason;
+
+const RESTORED: &str = "a message to which its form pointed changed or left the request";
+
+/// A node whose form points to another node.
+#[derive(Debug)]
+pub(super) struct Pointer {
+    /// The key of the node.
+    pub(super) from: u64,
+    /// The key of the node to which it points.
+    to: u64,
+    entry: EntryId,
+}
+
+impl ContextView {
+    /// Replaces a message with a form that points to the messages at the positions `to`. When one
+    /// of them changes or leaves the request, the message is sent as recorded again.
+    pub fn replace_with_pointers(
+        &mut self,
+        at: usize,
+        form: Message,
+        to: &[usize],
+        layer: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Result<()> {
+        if let Some(from) = self.nodes.get(at).map(|node| node.key) {
+            self.check_form(at, &form)?;
+            for node in to.iter().filter_map(|&to| self.nodes.get(to)) {
+                self.pointers.push(Pointer { from, to: node.key, entry: node.entry.id().clone() });
+            }
+        }
+        self.replace(at, form, layer, reason)
+    }
+
+    /// Whether the form of the node points to other messages.
+    #[must_use]
+    pub fn has_pointers(&self, at: usize) -> bool {
+        self.pointers.iter().any(|pointer| pointer.from == self.nodes[at].key)
+    }
+
+    /// Returns the entries to which a node points.
+    pub(super) fn points_to(&self, key: u64) -> Vec<EntryId> {
+        let own = self.pointers.iter().filter(|pointer| pointer.from == key);
+        own.map(|pointer| pointer.entry.clone()).collect()
+    }
+
+    /// Whether all these entries are sent as recorded.
+    pub(super) fn are_recorded(&self, entries: &[EntryId]) -> bool {
+        entries.iter().all(|entry| self.key_of_recorded(entry).is_some())
+    }
+
+    fn key_of_recorded(&self, entry: &EntryId) -> Option<u64> {
+        let kept = |node: &&super::Node| node.state == NodeState::Kept && node.entry.id() == entry;
+        self.nodes.iter().rev().find(kept).map(|node| node.key)
+    }
+
+    /// Records that the node `from` points to these entries.
+    pub(super) fn add_pointers(&mut self, from: u64, entries: &[EntryId]) {
+        for entry in entries {
+            if let Some(to) = self.key_of_recorded(entry) {
+                self.pointers.push(Pointer { from, to, entry: entry.clone() });
+            }
+        }
+    }
+
+    /// Restores the messages that point to a node that changed or left the request.
+    pub(super) fn restore_pointers_to(&mut self, key: u64) {
+        while let Some(pointer) = self.pointers.iter().find(|pointer| pointer.to == key) {
+            let from = pointer.from;
+            self.forget_pointers_of(from);
+            if let Some(at) = self.nodes.iter().position(|node| node.key == from) {
+                self.restore(at);
+            }
+        }
+    }
+
+    /// Forgets to what a node points. Returns whether it pointed to anything.
+    pub(super) fn forget_pointers_of(&mut self, key: u64) -> bool {
+        let before = self.pointers.len();
+        self.pointers.retain(|pointer| pointer.from != key);
+        self.pointers.len() < before
+    }
+
+    /// Lets a node be sent as recorded.
+    pub(super) fn restore(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        // The entry was measured when it was appended.
+        let Ok((outline, tokens)) = node.entry.measure(self.ledger.counter()) else { return };
+        let before = node.tokens;
+        node.outline = outline.clone();
+        (node.form, node.state, node.tokens) = (None, NodeState::Kept, tokens);
+        let layer = node.why.take().map_or(Cow::Borrowed(super::FINISH), |why| why.layer);
+        let why = Reason::new(layer, RESTORED);
+        node.why = Some(why.clone());
+        let (entry, has_results) = (node.entry.id().clone(), !node.outline.results.is_empty());
+        self.subtract(before, has_results);
+        self.add(tokens, has_results);
+        self.touch(at);
+        self.record(entry, Action::Replace, before, tokens, why);
+    }
+}

@@ -1,0 +1,37 @@
+//! `agents.defaults.contextDedup`.
+
+use ctx_core::Chars;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether repeated lines of tool results are replaced with pointers, and which.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Config {
+    /// Whether repeated lines are replaced. Default: `off`.
+    pub mode: Mode,
+    /// The number of last assistant messages from which on results stay as they are. 0: a result
+    /// is decided when it is sent first, which breaks no cache. From 1 on, results are decided
+    /// when they are older, and only where the cache breaks anyway. Default: 0.
+    pub keep_last_assistants: u32,
+    /// Runs of lines that are shorter than this are not replaced. Default: 400.
+    #[schemars(with = "u32")]
+    pub min_chars: Chars,
+}
+
+/// Whether repeated lines are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// They stay.
+    #[default]
+    Off,
+    /// They are replaced with pointers.
+    On,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(400) }
+    }
+}

@@ -1,0 +1,161 @@
+//! The layer.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use ctx_core::text::clip;
+use ctx_core::{
+    Block, ContextView, Layer, Message, NodeState, Prepared, Result, Role, ToolResult, TurnContext,
+    Views,
+};
+
+use crate::index::{Index, Run};
+use crate::line::{Line, looks_pointed, pointer};
+use crate::{Config, Mode};
+
+const REASON: &str = "lines that stand in an earlier result of the request";
+
+/// A pointer has about as many bytes.
+const POINTER_BYTES: usize = 160;
+
+/// The characters of a call's arguments that a pointer shows.
+const SHOWN_ARGUMENTS: usize = 80;
+
+/// Replaces repeated lines of tool results with pointers to an earlier result.
+///
+/// # Notes
+///
+/// A result is decided when it is sent first, and once more where the cache breaks anyway: at and
+/// after the first message that differs from the last request. Results without a pointer are the
+/// only targets, so a pointer never leads to another one.
+///
+/// # Default
+///
+/// Off. See [`Config`].
+#[derive(Debug)]
+pub struct Dedup {
+    config: Config,
+    indexes: Mutex<Views<Index>>,
+}
+
+impl Dedup {
+    /// The layer's name.
+    pub const ID: &'static str = "dedup";
+
+    /// Creates a layer with the given settings.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, indexes: Mutex::default() }
+    }
+
+    /// Returns the settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the end of the messages that may change.
+    fn end(&self, view: &ContextView) -> usize {
+        let Some(skip) = self.config.keep_last_assistants.checked_sub(1) else { return view.len() };
+        let assistants = (0..view.len())
+            .rev()
+            .filter(|&at| view.node(at).is_live() && view.node(at).role() == &Role::Assistant);
+        assistants.skip(skip as usize).next().unwrap_or(0)
+    }
+
+    /// Replaces the repeated lines of a message. Returns whether there are any.
+    fn point(&self, view: &mut ContextView, index: &Index, at: usize) -> Result<bool> {
+        let node = view.node(at);
+        let before = node.tokens();
+        if view.ledger().counter().most_chars(before) < self.config.min_chars {
+            return Ok(false);
+        }
+        let least = self.config.min_chars.0 as usize + POINTER_BYTES;
+        let mut targets = Vec::new();
+        let message = node.message()?;
+        let form = message.with_results(|_, result| {
+            let text = only_text(result).filter(|text| !looks_pointed(text))?;
+            let runs = index.runs(view, at, &Line::all(&text, &index.hasher), least);
+            targets.extend(runs.iter().map(|run| run.at));
+            (!runs.is_empty()).then(|| vec![Block::text(pointed(view, &text, &runs))])
+        });
+        let Some(form) = form.filter(|form| view.ledger().count(form) < before) else {
+            return Ok(false);
+        };
+        targets.sort_unstable();
+        targets.dedup();
+        view.replace_with_pointers(at, form, &targets, Self::ID, REASON)?;
+        Ok(true)
+    }
+}
+
+impl Layer for Dedup {
+    fn id(&self) -> &'static str {
+        Self::ID
+    }
+
+    fn apply(&self, view: &mut ContextView, _: Option<Prepared>, _: &TurnContext) -> Result<()> {
+        if self.config.mode == Mode::Off {
+            return Ok(());
+        }
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut from, end) = (view.changed_from(), self.end(view));
+        let index = indexes.of_or(view, |_| {
+            from = 0;
+            Index::default()
+        });
+        let changed = view.changed_from();
+        if changed < view.fresh_from() {
+            index.cut(view, changed);
+        }
+        for at in from..view.len() {
+            let node = view.node(at);
+            if node.results().is_empty() || node.state() != NodeState::Kept {
+                continue;
+            }
+            if (changed..end).contains(&at) && self.point(view, index, at)? {
+                continue;
+            }
+            let node = view.node(at);
+            for result in node.message()?.tool_results() {
+                if let Some(text) = only_text(result) {
+                    let lines = Line::all(&text, &index.hasher);
+                    index.add(node.handle(), result.call_id.clone(), lines);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the text of a result that contains nothing else.
+fn only_text(result: &ToolResult) -> Option<Cow<'_, str>> {
+    let is_text = |block: &Block| matches!(block, Block::Text { .. });
+    result.content.iter().all(is_text).then(|| result.plain_text())
+}
+
+/// Returns a text with pointers in the place of the runs.
+fn pointed(view: &ContextView, text: &str, runs: &[Run]) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut from = 0;
+    let mut form: Vec<Cow<'_, str>> = Vec::new();
+    for run in runs {
+        form.extend(lines[from..run.lines.start].iter().map(|&line| line.into()));
+        from = run.lines.end;
+        let what = call_of(view, run);
+        let earlier = run.first..run.first + run.lines.len();
+        form.push(pointer(earlier, run.shift, &run.call, &what).into());
+    }
+    form.extend(lines[from..].iter().map(|&line| line.into()));
+    form.join("\n")
+}
+
+/// Returns the tool and the arguments of the call whose result has the lines.
+fn call_of(view: &ContextView, run: &Run) -> String {
+    let messages = view.group_at(run.at).into_iter().filter_map(|at| view.node(at).message().ok());
+    let call = |message: &Message| {
+        let call = message.tool_calls().find(|call| call.id == run.call)?;
+        let arguments = call.arguments.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(format!("{} {}", call.name, clip(&arguments, SHOWN_ARGUMENTS)))
+    };
+    messages.filter_map(|message| call(&message)).next().unwrap_or_default()
+}
