@@ -12,8 +12,8 @@ use super::node::Reason;
 use super::{ContextView, Node, SEQ_STEP};
 
 impl ContextView {
-    /// Drops a message and the rest of its group from the request. Returns the tokens freed: zero
-    /// if the group is protected or the position does not exist.
+    /// Drops a message and the rest of its group from the request. Returns the tokens freed, net of
+    /// messages that it restores: zero if the group is protected or the position does not exist.
     pub fn drop(
         &mut self,
         at: usize,

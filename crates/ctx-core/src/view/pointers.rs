@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Action, EntryId, Message, NodeState, Result};
+use crate::{Action, Message, NodeState, ProjectionKey, Result};
 
 use super::ContextView;
 use super::node::Reason;
@@ -16,7 +16,7 @@ pub(super) struct Pointer {
     pub(super) from: u64,
     /// The key of the node to which it points.
     to: u64,
-    entry: EntryId,
+    target: ProjectionKey,
 }
 
 impl ContextView {
@@ -32,9 +32,13 @@ impl ContextView {
     ) -> Result<()> {
         if let Some(from) = self.nodes.get(at).map(|node| node.key) {
             self.check_form(at, &form)?;
-            for node in to.iter().filter_map(|&to| self.nodes.get(to)) {
-                self.pointers.push(Pointer { from, to: node.key, entry: node.entry.id().clone() });
-            }
+            let pointer = |node: &super::Node| {
+                let (entry, hash) = (node.entry.id().clone(), node.entry.hash()?);
+                Ok(Pointer { from, to: node.key, target: ProjectionKey { entry, hash } })
+            };
+            let nodes = to.iter().filter_map(|&to| self.nodes.get(to));
+            let pointers: Result<Vec<_>> = nodes.map(pointer).collect();
+            self.pointers.extend(pointers?);
         }
         self.replace(at, form, layer, reason)
     }
@@ -45,27 +49,28 @@ impl ContextView {
         self.pointers.iter().any(|pointer| pointer.from == self.nodes[at].key)
     }
 
-    /// Returns the entries to which a node points.
-    pub(super) fn points_to(&self, key: u64) -> Vec<EntryId> {
+    /// Returns the messages to which a node points.
+    pub(super) fn points_to(&self, key: u64) -> Vec<ProjectionKey> {
         let own = self.pointers.iter().filter(|pointer| pointer.from == key);
-        own.map(|pointer| pointer.entry.clone()).collect()
+        own.map(|pointer| pointer.target.clone()).collect()
     }
 
-    /// Whether all these entries are sent as recorded.
-    pub(super) fn are_recorded(&self, entries: &[EntryId]) -> bool {
-        entries.iter().all(|entry| self.key_of_recorded(entry).is_some())
+    /// Whether all these messages are sent as recorded.
+    pub(super) fn are_recorded(&self, targets: &[ProjectionKey]) -> bool {
+        targets.iter().all(|target| self.node_of_recorded(target).is_some())
     }
 
-    fn key_of_recorded(&self, entry: &EntryId) -> Option<u64> {
-        let kept = |node: &&super::Node| node.state == NodeState::Kept && node.entry.id() == entry;
-        self.nodes.iter().rev().find(kept).map(|node| node.key)
+    fn node_of_recorded(&self, target: &ProjectionKey) -> Option<u64> {
+        let mut nodes = self.nodes.iter().rev().filter(|node| *node.entry.id() == target.entry);
+        let node = nodes.find(|node| node.state == NodeState::Kept)?;
+        node.entry.hash().is_ok_and(|hash| hash == target.hash).then_some(node.key)
     }
 
-    /// Records that the node `from` points to these entries.
-    pub(super) fn add_pointers(&mut self, from: u64, entries: &[EntryId]) {
-        for entry in entries {
-            if let Some(to) = self.key_of_recorded(entry) {
-                self.pointers.push(Pointer { from, to, entry: entry.clone() });
+    /// Records that the node `from` points to these messages.
+    pub(super) fn add_pointers(&mut self, from: u64, targets: &[ProjectionKey]) {
+        for target in targets {
+            if let Some(to) = self.node_of_recorded(target) {
+                self.pointers.push(Pointer { from, to, target: target.clone() });
             }
         }
     }

@@ -97,7 +97,7 @@ impl Projections {
         entry: &Entry,
         why: &Reason,
         form: Projected,
-        points_to: Vec<EntryId>,
+        points_to: Vec<ProjectionKey>,
     ) {
         if !self.keep {
             return;
