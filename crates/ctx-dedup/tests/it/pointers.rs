@@ -1,4 +1,4 @@
-use ctx_core::{Message, NodeState, Role};
+use ctx_core::{Message, NodeState, Role, Tokens};
 use ctx_dedup::{Config, Mode};
 
 use crate::session::{Session, assert_resolvable, config};
@@ -116,4 +116,14 @@ fn a_reopened_view_without_the_target_has_the_lines() {
     }
     again.view.finish().unwrap();
     assert_eq!(again.sent(1), text);
+}
+
+#[test]
+fn a_restored_result_in_progress_is_truncated_to_fit() {
+    let text = file(0..60).join("\n");
+    let mut session = session(config(), &[&text, &text]);
+    session.view.ledger_mut().pending = Tokens(WINDOW - 400);
+    session.view.finish().unwrap();
+    assert_eq!(session.sent(2), "");
+    assert!(session.sent(4).contains("[truncated") && session.view.used() <= Tokens(WINDOW));
 }
