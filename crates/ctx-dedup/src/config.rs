@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Whether repeated lines are replaced. Default: `off`.
     pub mode: Mode,
-    /// The number of last assistant messages from which on results stay as they are. 0: a result
-    /// is decided when it is sent first, which breaks no cache. From 1 on, results are decided
-    /// when they are older, and only where the cache breaks anyway. Default: 0.
+    /// The number of last assistant messages that are left alone, with everything after the first
+    /// of them. With 0 a result is decided when it is sent first; otherwise when it is older, and
+    /// only where the cache breaks anyway. Default: 0.
     pub keep_last_assistants: u32,
-    /// Runs of lines that are shorter than this are not replaced. Default: 400.
+    /// Runs of lines that are shorter than this are not replaced. Default: 200.
     #[schemars(with = "u32")]
     pub min_chars: Chars,
 }
@@ -32,6 +32,6 @@ pub enum Mode {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(400) }
+        Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(200) }
     }
 }

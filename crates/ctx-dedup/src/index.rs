@@ -15,14 +15,22 @@ const MOST_PLACES: usize = 32;
 const CONTEXT: usize = 2;
 
 /// A longer line is not kept at the ends of a run.
-const LONGEST_CONTEXT: usize = 200;
+const LONGEST_CONTEXT: u32 = 200;
+
+/// The hashes of a line and of the next one.
+type Pair = (u64, Option<u64>);
+
+/// Fewer repeated lines than this part of a result stay, because nothing can point to a result that
+/// has pointers.
+const LEAST_SHARE: u64 = 10;
 
 /// A result whose lines pointers can name.
 #[derive(Debug)]
 struct Source {
     place: NodeHandle,
     call: CallId,
-    lines: Vec<Line>,
+    /// Its first line among all lines.
+    start: usize,
 }
 
 /// Lines of a result that stand in an earlier one.
@@ -44,43 +52,53 @@ pub(crate) struct Run {
 pub(crate) struct Index {
     pub(crate) hasher: RandomState,
     sources: Vec<Source>,
-    /// Where two lines follow each other: the source and the first line.
-    pairs: HashMap<(u64, u64), Vec<(u32, u32)>>,
+    /// The lines of all sources, each with the last earlier one that begins the same pair of lines.
+    lines: Vec<(Line, Option<u32>)>,
+    /// The last line that begins a pair.
+    last: HashMap<Pair, u32>,
 }
 
 impl Index {
     /// Forgets the results from a position on.
     pub(crate) fn cut(&mut self, view: &ContextView, from: usize) {
         let stays = |source: &Source| view.position(source.place).is_some_and(|at| at < from);
-        while self.sources.last().is_some_and(|source| !stays(source)) {
-            self.sources.pop();
+        while let Some(source) = self.sources.pop_if(|source| !stays(source)) {
+            for at in (source.start..self.lines.len()).rev() {
+                let pair = self.pair(at);
+                match self.lines[at].1 {
+                    Some(earlier) => self.last.insert(pair, earlier),
+                    None => self.last.remove(&pair),
+                };
+            }
+            self.lines.truncate(source.start);
         }
-        let sources = self.sources.len();
-        self.pairs.retain(|_, places| {
-            places.retain(|&(source, _)| (source as usize) < sources);
-            !places.is_empty()
-        });
     }
 
     /// Adds a result.
     pub(crate) fn add(&mut self, place: NodeHandle, call: CallId, lines: Vec<Line>) {
-        let source = self.sources.len() as u32;
-        for at in 0..lines.len() {
-            self.pairs.entry(pair(&lines, at)).or_default().push((source, at as u32));
+        let start = self.lines.len();
+        self.sources.push(Source { place, call, start });
+        self.lines.extend(lines.into_iter().map(|line| (line, None)));
+        for at in start..self.lines.len() {
+            self.lines[at].1 = self.last.insert(self.pair(at), at as u32);
         }
-        self.sources.push(Source { place, call, lines });
     }
 
-    /// Returns the runs of at least `least` bytes of the result at position `at` that stand in
+    /// Returns the pair that begins with a line of the last source.
+    fn pair(&self, at: usize) -> Pair {
+        (self.lines[at].0.hash, self.lines.get(at + 1).map(|(line, _)| line.hash))
+    }
+
+    /// Returns the runs of at least `least` characters of the result at position `at` that stand in
     /// earlier results.
     pub(crate) fn runs(
         &self,
         view: &ContextView,
         at: usize,
         lines: &[Line],
-        least: usize,
+        least: u32,
     ) -> Vec<Run> {
-        let (mut runs, mut from) = (Vec::new(), 0);
+        let (mut runs, mut from, mut repeated) = (Vec::new(), 0, 0);
         while from < lines.len() {
             let Some(run) = self.longest(view, at, lines, from) else {
                 from += 1;
@@ -88,49 +106,56 @@ impl Index {
             };
             from = run.lines.end;
             let run = shortened(run, lines);
-            if lines[run.lines.clone()].iter().map(|line| line.bytes).sum::<usize>() >= least {
+            let size = chars(&lines[run.lines.clone()]);
+            if size >= u64::from(least) {
+                repeated += size;
                 runs.push(run);
             }
+        }
+        if repeated * LEAST_SHARE < chars(lines) {
+            runs.clear();
         }
         runs
     }
 
     /// Returns the longest run that begins with the line `from`; of several, the newest.
     fn longest(&self, view: &ContextView, at: usize, lines: &[Line], from: usize) -> Option<Run> {
-        let places = self.pairs.get(&pair(lines, from))?;
+        let pair = (lines[from].hash, lines.get(from + 1).map(|line| line.hash));
+        let first = self.last.get(&pair).copied();
+        let places = std::iter::successors(first, |&place| self.lines[place as usize].1);
         let mut longest: Option<Run> = None;
-        for &(source, first) in places.iter().rev().take(MOST_PLACES) {
-            let (source, first) = (&self.sources[source as usize], first as usize);
-            let Some(shift) = lines[from].shift(&source.lines[first]) else { continue };
-            let pairs = lines[from..].iter().zip(&source.lines[first..]);
-            let count = pairs.take_while(|(own, other)| continues(own, other, shift)).count();
+        for place in places.take(MOST_PLACES).map(|place| place as usize) {
+            let next = self.sources.partition_point(|source| source.start <= place);
+            let end = self.sources.get(next).map_or(self.lines.len(), |source| source.start);
+            let (source, earlier) = (&self.sources[next - 1], &self.lines[place..end]);
+            let Some(shift) = lines[from].shift(&earlier[0].0) else { continue };
+            let pairs = lines[from..].iter().zip(earlier);
+            let count = pairs.take_while(|(own, (other, _))| own.continues(other, shift)).count();
             if longest.as_ref().is_some_and(|run| run.lines.len() >= count) {
                 continue;
             }
-            let Some(target) = view.position(source.place).filter(|&target| target < at) else {
-                continue;
-            };
-            if view.node(target).state() == NodeState::Kept {
-                let lines = from..from + count;
-                longest = Some(Run { lines, shift, first, at: target, call: source.call.clone() });
+            let target = view.position(source.place).filter(|&target| target < at);
+            if let Some(target) = target.filter(|&at| view.node(at).state() == NodeState::Kept) {
+                longest = Some(Run {
+                    lines: from..from + count,
+                    shift,
+                    first: place - source.start,
+                    at: target,
+                    call: source.call.clone(),
+                });
             }
         }
         longest
     }
 }
 
-fn pair(lines: &[Line], at: usize) -> (u64, u64) {
-    (lines[at].hash, lines.get(at + 1).map_or(0, |line| line.hash))
-}
-
-/// Whether a line continues a run. Lines without numbers continue any run.
-fn continues(own: &Line, other: &Line, shift: i64) -> bool {
-    own.shift(other).is_some_and(|found| found == shift || own.number.is_none())
+fn chars(lines: &[Line]) -> u64 {
+    lines.iter().map(|line| u64::from(line.chars)).sum()
 }
 
 /// Returns a run without the lines at its ends that stay as context.
 fn shortened(mut run: Run, lines: &[Line]) -> Run {
-    let stays = |line: &&Line| line.bytes <= LONGEST_CONTEXT;
+    let stays = |line: &&Line| line.chars <= LONGEST_CONTEXT;
     let own = &lines[run.lines.clone()];
     let before = own.iter().take(CONTEXT).take_while(stays).count();
     let after = own[before..].iter().rev().take(CONTEXT).take_while(stays).count();

@@ -15,8 +15,8 @@ use crate::{Config, Mode};
 
 const REASON: &str = "lines that stand in an earlier result of the request";
 
-/// A pointer has about as many bytes.
-const POINTER_BYTES: usize = 160;
+/// A pointer has about as many characters.
+const POINTER_CHARS: u32 = 160;
 
 /// The characters of a call's arguments that a pointer shows.
 const SHOWN_ARGUMENTS: usize = 80;
@@ -53,28 +53,29 @@ impl Dedup {
         &self.config
     }
 
+    /// Returns the fewest characters that are worth a pointer.
+    fn least(&self) -> u32 {
+        self.config.min_chars.0.saturating_add(POINTER_CHARS)
+    }
+
     /// Returns the end of the messages that may change.
     fn end(&self, view: &ContextView) -> usize {
         let Some(skip) = self.config.keep_last_assistants.checked_sub(1) else { return view.len() };
-        let assistants = (0..view.len())
+        let mut assistants = (0..view.len())
             .rev()
             .filter(|&at| view.node(at).is_live() && view.node(at).role() == &Role::Assistant);
-        assistants.skip(skip as usize).next().unwrap_or(0)
+        assistants.nth(skip as usize).unwrap_or(0)
     }
 
     /// Replaces the repeated lines of a message. Returns whether there are any.
     fn point(&self, view: &mut ContextView, index: &Index, at: usize) -> Result<bool> {
         let node = view.node(at);
         let before = node.tokens();
-        if view.ledger().counter().most_chars(before) < self.config.min_chars {
-            return Ok(false);
-        }
-        let least = self.config.min_chars.0 as usize + POINTER_BYTES;
         let mut targets = Vec::new();
         let message = node.message()?;
         let form = message.with_results(|_, result| {
             let text = only_text(result).filter(|text| !looks_pointed(text))?;
-            let runs = index.runs(view, at, &Line::all(&text, &index.hasher), least);
+            let runs = index.runs(view, at, &Line::all(&text, &index.hasher), self.least());
             targets.extend(runs.iter().map(|run| run.at));
             (!runs.is_empty()).then(|| vec![Block::text(pointed(view, &text, &runs))])
         });
@@ -103,13 +104,16 @@ impl Layer for Dedup {
             from = 0;
             Index::default()
         });
-        let changed = view.changed_from();
+        // It is not known what another process sent.
+        let is_unknown = self.config.keep_last_assistants > 0 && view.fresh_from() == 0;
+        let changed = if is_unknown { view.len() } else { view.changed_from() };
         if changed < view.fresh_from() {
             index.cut(view, changed);
         }
         for at in from..view.len() {
             let node = view.node(at);
-            if node.results().is_empty() || node.state() != NodeState::Kept {
+            let may_repeat = view.ledger().counter().most_chars(node.tokens()).0 >= self.least();
+            if !may_repeat || node.results().is_empty() || node.state() != NodeState::Kept {
                 continue;
             }
             if (changed..end).contains(&at) && self.point(view, index, at)? {

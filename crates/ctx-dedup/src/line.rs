@@ -2,6 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use ctx_core::Chars;
+
 /// Starts every pointer.
 const POINTER: &str = "[ctx: lines ";
 
@@ -11,7 +13,7 @@ pub(crate) struct Line {
     /// The hash of the line without its number.
     pub(crate) hash: u64,
     pub(crate) number: Option<u32>,
-    pub(crate) bytes: usize,
+    pub(crate) chars: u32,
 }
 
 impl Line {
@@ -19,7 +21,7 @@ impl Line {
     pub(crate) fn all(text: &str, hasher: &RandomState) -> Vec<Self> {
         let line = |line: &str| {
             let (number, rest) = without_number(line);
-            Self { hash: hasher.hash_one(rest), number, bytes: line.len() + 1 }
+            Self { hash: hasher.hash_one(rest), number, chars: Chars::of(line).0 + 1 }
         };
         text.split('\n').map(line).collect()
     }
@@ -32,6 +34,11 @@ impl Line {
             (Some(own), Some(other)) => Some(i64::from(own) - i64::from(other)),
             (own, other) => (own == other).then_some(0),
         }
+    }
+
+    /// Whether it continues a run. Lines without numbers continue any run.
+    pub(crate) fn continues(&self, other: &Self, shift: i64) -> bool {
+        self.shift(other).is_some_and(|found| found == shift || self.number.is_none())
     }
 }
 
