@@ -110,7 +110,7 @@ pub struct Projection {
     pub form: Projected,
     /// The reason.
     pub reason: String,
-    /// The messages to which the form points. It applies only while they are sent as recorded.
+    /// The messages to which the form points. It applies only while they are sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points_to: Vec<ProjectionKey>,
 }

@@ -14,7 +14,7 @@ pub struct Config {
     /// of them. With 0 a result is decided when it is sent first; otherwise when it is older, and
     /// only where the cache breaks anyway. Default: 0.
     pub keep_last_assistants: u32,
-    /// Runs of lines that are shorter than this are not replaced. Default: 200.
+    /// Runs of lines that are shorter than this are not replaced. Default: 300.
     #[schemars(with = "u32")]
     pub min_chars: Chars,
 }
@@ -32,6 +32,6 @@ pub enum Mode {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(200) }
+        Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(300) }
     }
 }

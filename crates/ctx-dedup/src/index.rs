@@ -4,25 +4,22 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::ops::Range;
 
-use ctx_core::{CallId, ContextView, NodeHandle, NodeState};
+use ctx_core::{CallId, ContextView, NodeHandle};
 
+use crate::Dedup;
 use crate::line::Line;
 
 /// The number of places, newest first, at which the rest of a run is compared.
 const MOST_PLACES: usize = 32;
 
 /// Lines kept at both ends of a run, so that the model sees what is continued.
-const CONTEXT: usize = 2;
+const CONTEXT: usize = 1;
 
 /// A longer line is not kept at the ends of a run.
 const LONGEST_CONTEXT: u32 = 200;
 
 /// The hashes of a line and of the next one.
 type Pair = (u64, Option<u64>);
-
-/// Fewer repeated lines than this part of a result stay, because nothing can point to a result that
-/// has pointers.
-const LEAST_SHARE: u64 = 10;
 
 /// A result whose lines pointers can name.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ pub(crate) struct Run {
     pub(crate) call: CallId,
 }
 
-/// The results of one view that are sent as recorded.
+/// The lines of the results of one view, except those that pointers replace.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) hasher: RandomState,
@@ -98,7 +95,7 @@ impl Index {
         lines: &[Line],
         least: u32,
     ) -> Vec<Run> {
-        let (mut runs, mut from, mut repeated) = (Vec::new(), 0, 0);
+        let (mut runs, mut from) = (Vec::new(), 0);
         while from < lines.len() {
             let Some(run) = self.longest(view, at, lines, from) else {
                 from += 1;
@@ -106,14 +103,10 @@ impl Index {
             };
             from = run.lines.end;
             let run = shortened(run, lines);
-            let size = chars(&lines[run.lines.clone()]);
-            if size >= u64::from(least) {
-                repeated += size;
+            let chars = lines[run.lines.clone()].iter().map(|line| u64::from(line.chars));
+            if chars.sum::<u64>() >= u64::from(least) {
                 runs.push(run);
             }
-        }
-        if repeated * LEAST_SHARE < chars(lines) {
-            runs.clear();
         }
         runs
     }
@@ -135,7 +128,7 @@ impl Index {
                 continue;
             }
             let target = view.position(source.place).filter(|&target| target < at);
-            if let Some(target) = target.filter(|&at| view.node(at).state() == NodeState::Kept) {
+            if let Some(target) = target.filter(|&at| view.is_target(at, Dedup::ID)) {
                 longest = Some(Run {
                     lines: from..from + count,
                     shift,
@@ -147,10 +140,6 @@ impl Index {
         }
         longest
     }
-}
-
-fn chars(lines: &[Line]) -> u64 {
-    lines.iter().map(|line| u64::from(line.chars)).sum()
 }
 
 /// Returns a run without the lines at its ends that stay as context.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use ctx_core::text::clip;
+use ctx_core::text::tail;
 use ctx_core::{
-    Block, ContextView, Layer, Message, NodeState, Prepared, Result, Role, ToolResult, TurnContext,
-    Views,
+    Block, Chars, ContextView, Layer, Message, NodeState, Prepared, Result, Role, ToolResult,
+    TurnContext, Views,
 };
 
 use crate::index::{Index, Run};
@@ -15,19 +15,16 @@ use crate::{Config, Mode};
 
 const REASON: &str = "lines that stand in an earlier result of the request";
 
-/// A pointer has about as many characters.
-const POINTER_CHARS: u32 = 160;
-
-/// The characters of a call's arguments that a pointer shows.
-const SHOWN_ARGUMENTS: usize = 80;
+/// The last characters of a call's arguments, which a pointer shows.
+const SHOWN_ARGUMENTS: Chars = Chars(48);
 
 /// Replaces repeated lines of tool results with pointers to an earlier result.
 ///
 /// # Notes
 ///
 /// A result is decided when it is sent first, and once more where the cache breaks anyway: at and
-/// after the first message that differs from the last request. Results without a pointer are the
-/// only targets, so a pointer never leads to another one.
+/// after the first message that differs from the last request. A
+/// pointer leads to lines that stand in full, never to another pointer.
 ///
 /// # Default
 ///
@@ -53,11 +50,6 @@ impl Dedup {
         &self.config
     }
 
-    /// Returns the fewest characters that are worth a pointer.
-    fn least(&self) -> u32 {
-        self.config.min_chars.0.saturating_add(POINTER_CHARS)
-    }
-
     /// Returns the end of the messages that may change.
     fn end(&self, view: &ContextView) -> usize {
         let Some(skip) = self.config.keep_last_assistants.checked_sub(1) else { return view.len() };
@@ -67,25 +59,25 @@ impl Dedup {
         assistants.nth(skip as usize).unwrap_or(0)
     }
 
-    /// Replaces the repeated lines of a message. Returns whether there are any.
-    fn point(&self, view: &mut ContextView, index: &Index, at: usize) -> Result<bool> {
+    /// Replaces the repeated lines of a message.
+    fn point(&self, view: &mut ContextView, index: &Index, at: usize) -> Result<()> {
         let node = view.node(at);
         let before = node.tokens();
         let mut targets = Vec::new();
         let message = node.message()?;
         let form = message.with_results(|_, result| {
             let text = only_text(result).filter(|text| !looks_pointed(text))?;
-            let runs = index.runs(view, at, &Line::all(&text, &index.hasher), self.least());
+            let runs =
+                index.runs(view, at, &Line::all(&text, &index.hasher), self.config.min_chars.0);
             targets.extend(runs.iter().map(|run| run.at));
             (!runs.is_empty()).then(|| vec![Block::text(pointed(view, &text, &runs))])
         });
         let Some(form) = form.filter(|form| view.ledger().count(form) < before) else {
-            return Ok(false);
+            return Ok(());
         };
         targets.sort_unstable();
         targets.dedup();
-        view.replace_with_pointers(at, form, &targets, Self::ID, REASON)?;
-        Ok(true)
+        view.replace_with_pointers(at, form, &targets, Self::ID, REASON)
     }
 }
 
@@ -112,16 +104,20 @@ impl Layer for Dedup {
         }
         for at in from..view.len() {
             let node = view.node(at);
-            let may_repeat = view.ledger().counter().most_chars(node.tokens()).0 >= self.least();
-            if !may_repeat || node.results().is_empty() || node.state() != NodeState::Kept {
+            let may_repeat =
+                view.ledger().counter().most_chars(node.tokens()).0 >= self.config.min_chars.0;
+            if !may_repeat || node.results().is_empty() || !view.is_target(at, Self::ID) {
                 continue;
             }
-            if (changed..end).contains(&at) && self.point(view, index, at)? {
-                continue;
+            let is_recorded = node.state() == NodeState::Kept;
+            if is_recorded && (changed..end).contains(&at) {
+                self.point(view, index, at)?;
             }
             let node = view.node(at);
             for result in node.message()?.tool_results() {
-                if let Some(text) = only_text(result) {
+                let imitates =
+                    |text: &Cow<'_, str>| node.state() == NodeState::Kept && looks_pointed(text);
+                if let Some(text) = only_text(result).filter(|text| !imitates(text)) {
                     let lines = Line::all(&text, &index.hasher);
                     index.add(node.handle(), result.call_id.clone(), lines);
                 }
@@ -146,8 +142,7 @@ fn pointed(view: &ContextView, text: &str, runs: &[Run]) -> String {
         form.extend(lines[from..run.lines.start].iter().map(|&line| line.into()));
         from = run.lines.end;
         let what = call_of(view, run);
-        let earlier = run.first..run.first + run.lines.len();
-        form.push(pointer(earlier, run.shift, &run.call, &what).into());
+        form.push(pointer(run, &what).into());
     }
     form.extend(lines[from..].iter().map(|&line| line.into()));
     form.join("\n")
@@ -159,7 +154,9 @@ fn call_of(view: &ContextView, run: &Run) -> String {
     let call = |message: &Message| {
         let call = message.tool_calls().find(|call| call.id == run.call)?;
         let arguments = call.arguments.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(format!("{} {}", call.name, clip(&arguments, SHOWN_ARGUMENTS)))
+        let shown = tail(&arguments, SHOWN_ARGUMENTS);
+        let dots = if shown.len() < arguments.len() { "…" } else { "" };
+        Some(format!("{} {dots}{shown}", call.name))
     };
     messages.filter_map(|message| call(&message)).next().unwrap_or_default()
 }

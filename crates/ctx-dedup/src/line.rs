@@ -4,6 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use ctx_core::Chars;
 
+use crate::index::Run;
+
 /// Starts every pointer.
 const POINTER: &str = "[ctx: lines ";
 
@@ -17,13 +19,22 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Reads the lines of a text.
+    /// Stands for a line that a pointer replaced: no line is equal to it.
+    pub(crate) const REPLACED: Self = Self { hash: 0, number: Some(0), chars: 0 };
+
+    /// Reads the lines of a text. A pointer becomes as many lines as it replaces.
     pub(crate) fn all(text: &str, hasher: &RandomState) -> Vec<Self> {
-        let line = |line: &str| {
-            let (number, rest) = without_number(line);
-            Self { hash: hasher.hash_one(rest), number, chars: Chars::of(line).0 + 1 }
-        };
-        text.split('\n').map(line).collect()
+        let mut lines = Vec::new();
+        for line in text.split('\n') {
+            if let Some(count) = replaced_by(line) {
+                lines.extend(std::iter::repeat_n(Self::REPLACED, count));
+            } else {
+                let (number, rest) = without_number(line);
+                let hash = hasher.hash_one(rest);
+                lines.push(Self { hash, number, chars: Chars::of(line).0 + 1 });
+            }
+        }
+        lines
     }
 
     /// Returns by how much its number is higher than that of `other`, an equal line; `None` if the
@@ -52,22 +63,31 @@ fn without_number(line: &str) -> (Option<u32>, &str) {
     }
 }
 
+/// Returns the number of lines that a line replaces, if it is a pointer.
+fn replaced_by(line: &str) -> Option<usize> {
+    let (first, last) = line.strip_prefix(POINTER)?.split_once(" are ")?.0.split_once('-')?;
+    (last.parse::<usize>().ok()? + 1).checked_sub(first.parse().ok()?)
+}
+
 /// Whether a text contains what looks like a pointer. Such a text is left alone.
 pub(crate) fn looks_pointed(text: &str) -> bool {
     text.contains(POINTER)
 }
 
-/// Returns the line that replaces lines that stand in the result of `call`. `lines` are those of
-/// that result, from 0; `shift` is by how much the replaced ones are numbered higher.
-pub(crate) fn pointer(lines: std::ops::Range<usize>, shift: i64, call: &str, what: &str) -> String {
-    let (first, last) = (lines.start + 1, lines.end);
+/// Returns the line that replaces the lines of a run, all counted from 0. `what` describes the call
+/// of the earlier result.
+pub(crate) fn pointer(run: &Run, what: &str) -> String {
+    let Run { lines, first, shift, call, .. } = run;
+    let (start, end) = (lines.start + 1, lines.end);
+    let (first, last) = (first + 1, first + lines.len());
     let numbered = match shift {
         0 => String::new(),
         1.. => format!(", numbered {shift} higher"),
         _ => format!(", numbered {} lower", -shift),
     };
     format!(
-        "{POINTER}{first}-{last} of the result of call {call} ({what}) stand here again{numbered}]"
+        "{POINTER}{start}-{end} are lines {first}-{last} of the result of call {call} \
+         ({what}){numbered}]"
     )
 }
 
@@ -96,9 +116,11 @@ mod tests {
         let shift = |own: usize, other: usize| lines[own].shift(&lines[other]);
         assert_eq!([shift(1, 0), shift(0, 1), shift(0, 0)], [Some(4), Some(-4), Some(0)]);
         assert_eq!([shift(0, 2), shift(0, 3), shift(0, 4), shift(3, 4)], [None; 4]);
-        assert!(looks_pointed(&pointer(0..3, -2, "c1", "read")));
+        assert!(lines.iter().all(|line| line.shift(&Line::REPLACED).is_none()));
+        let run = Run { lines: 4..7, shift: -2, first: 0, at: 0, call: "c1".into() };
         let text =
-            "[ctx: lines 1-3 of the result of call c1 (read) stand here again, numbered 2 lower]";
-        assert_eq!(pointer(0..3, -2, "c1", "read"), text);
+            "[ctx: lines 5-7 are lines 1-3 of the result of call c1 (read), numbered 2 lower]";
+        assert_eq!(pointer(&run, "read"), text);
+        assert!(looks_pointed(text) && replaced_by(text) == Some(3));
     }
 }

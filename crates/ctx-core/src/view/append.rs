@@ -24,7 +24,7 @@ impl ContextView {
         let (outline, tokens) = entry.measure(self.ledger.counter())?;
         let outline = outline.clone();
         let known = self.projections.lookup(&entry, &outline)?;
-        let known = known.filter(|known| self.are_recorded(&known.points_to));
+        let known = known.filter(|known| self.are_targets(&known.points_to, &known.layer));
         let place = NodeHandle { seq: self.next_seq, key: self.fresh_key() };
         self.next_seq += SEQ_STEP;
         let mut node = Node::new(entry, outline, tokens, place);
@@ -35,11 +35,11 @@ impl ContextView {
         self.begin_round(&node.outline.role);
         node.round = self.round;
         let Some(known) = known else { return self.admit(node, None) };
+        self.add_pointers(node.key, &known.points_to, &known.layer);
         let why = Reason::new(known.layer, known.reason);
         match known.form {
             Projected::Replaced(form) => {
                 self.take_form(&mut node, form, why);
-                self.add_pointers(node.key, &known.points_to);
                 self.admit(node, None)
             }
             Projected::Dropped if self.comes_protected(&node.outline) => {

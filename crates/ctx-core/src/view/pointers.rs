@@ -1,8 +1,11 @@
 //! Forms that point to other messages of the request.
+//!
+//! A form may point to a message sent as recorded, or to the recorded text that is left in a form with
+//! pointers of the same layer: when that one is sent as recorded again, the text is still there.
 
 use std::borrow::Cow;
 
-use crate::{Action, Message, NodeState, ProjectionKey, Result};
+use crate::{Action, Message, NodeState, Projected, ProjectionKey, Result};
 
 use super::ContextView;
 use super::node::Reason;
@@ -55,21 +58,30 @@ impl ContextView {
         own.map(|pointer| pointer.target.clone()).collect()
     }
 
-    /// Whether all these messages are sent as recorded.
-    pub(super) fn are_recorded(&self, targets: &[ProjectionKey]) -> bool {
-        targets.iter().all(|target| self.node_of_recorded(target).is_some())
+    /// Whether a form by `layer` may point to the node.
+    #[must_use]
+    pub fn is_target(&self, at: usize, layer: &str) -> bool {
+        let node = &self.nodes[at];
+        node.state == NodeState::Kept
+            || node.is_live() && node.layer() == Some(layer) && self.has_pointers(at)
     }
 
-    fn node_of_recorded(&self, target: &ProjectionKey) -> Option<u64> {
-        let mut nodes = self.nodes.iter().rev().filter(|node| *node.entry.id() == target.entry);
-        let node = nodes.find(|node| node.state == NodeState::Kept)?;
-        node.entry.hash().is_ok_and(|hash| hash == target.hash).then_some(node.key)
+    /// Whether all these messages can be pointed to.
+    pub(super) fn are_targets(&self, targets: &[ProjectionKey], layer: &str) -> bool {
+        targets.iter().all(|target| self.target(target, layer).is_some())
+    }
+
+    fn target(&self, target: &ProjectionKey, layer: &str) -> Option<u64> {
+        let at = self.nodes.iter().rposition(|node| *node.entry.id() == target.entry)?;
+        let node = &self.nodes[at];
+        let is_same = node.entry.hash().is_ok_and(|hash| hash == target.hash);
+        (is_same && self.is_target(at, layer)).then_some(node.key)
     }
 
     /// Records that the node `from` points to these messages.
-    pub(super) fn add_pointers(&mut self, from: u64, targets: &[ProjectionKey]) {
+    pub(super) fn add_pointers(&mut self, from: u64, targets: &[ProjectionKey], layer: &str) {
         for target in targets {
-            if let Some(to) = self.node_of_recorded(target) {
+            if let Some(to) = self.target(target, layer) {
                 self.pointers.push(Pointer { from, to, target: target.clone() });
             }
         }
@@ -104,10 +116,15 @@ impl ContextView {
         let layer = node.why.take().map_or(Cow::Borrowed(super::FINISH), |why| why.layer);
         let why = Reason::new(layer, RESTORED);
         node.why = Some(why.clone());
-        let (entry, has_results) = (node.entry.id().clone(), !node.outline.results.is_empty());
+        let (entry, has_results) = (node.entry.clone(), !node.outline.results.is_empty());
         self.subtract(before, has_results);
         self.add(tokens, has_results);
         self.touch(at);
-        self.record(entry, Action::Replace, before, tokens, why);
+        self.record(entry.id().clone(), Action::Replace, before, tokens, why.clone());
+        // The next process must not send the form with pointers again.
+        if let Ok(message) = entry.message() {
+            let recorded = Projected::Replaced(message);
+            self.projections.remember(&entry, &why, recorded, Vec::new());
+        }
     }
 }

@@ -27,29 +27,29 @@ fn session(config: Config, texts: &[&str]) -> Session {
 }
 
 #[test]
-fn a_repeated_result_becomes_a_pointer_between_its_first_and_last_lines() {
+fn a_repeated_result_becomes_a_pointer_between_its_first_and_last_line() {
     let text = file(0..60).join("\n");
     let session = session(config(), &[&text, &text]);
     assert_eq!(session.sent(2), text);
     let expected = [
-        file(0..2).join("\n"),
-        "[ctx: lines 3-58 of the result of call c1-0 (read {\"path\": \"src/lib.rs\"}) stand here \
-         again]"
+        file(0..1).join("\n"),
+        "[ctx: lines 2-59 are lines 2-59 of the result of call c1-0 (read {\"path\": \
+         \"src/lib.rs\"})]"
             .to_owned(),
-        file(58..60).join("\n"),
+        file(59..60).join("\n"),
     ];
     assert_eq!(session.sent(4), expected.join("\n"));
 }
 
 #[test]
-fn changed_lines_stay_with_two_lines_around_them() {
+fn changed_lines_stay_with_a_line_on_both_sides() {
     let before = file(0..60);
     let mut after = before.clone();
     after[30] = "changed".to_owned();
     after.insert(10, "added".to_owned());
     let session = session(config(), &[&numbered(&before), &numbered(&after)]);
     let sent = session.sent(4);
-    for line in ["11→added", "32→changed", "30→the line number 28 of the file"] {
+    for line in ["11→added", "32→changed", "31→the line number 29 of the file"] {
         assert!(sent.contains(line), "{line}");
     }
     assert_eq!(sent.matches("numbered 1 higher]").count(), 2);
@@ -60,9 +60,9 @@ fn changed_lines_stay_with_two_lines_around_them() {
 fn short_runs_other_content_and_imitated_pointers_stay() {
     let text = file(0..60).join("\n");
     let imitation =
-        format!("{text}\n[ctx: lines 1-60 of the result of call c1-0 () stand here again]");
-    let first = session(config(), &[&text, &file(20..32).join("\n"), &imitation]);
-    assert!([4, 6].iter().all(|&at| !first.sent(at).contains("[ctx: lines 3-")));
+        format!("{text}\n[ctx: lines 1-60 are lines 1-60 of the result of call c1-0 ()]");
+    let first = session(config(), &[&text, &file(20..29).join("\n"), &imitation]);
+    assert!([4, 6].iter().all(|&at| !first.sent(at).contains("[ctx: lines 2-")));
     let off = session(Config { mode: Mode::Off, ..config() }, &[&text, &text]);
     assert_eq!(off.sent(4), text);
 }
@@ -126,4 +126,20 @@ fn a_restored_result_in_progress_is_truncated_to_fit() {
     session.view.finish().unwrap();
     assert_eq!(session.sent(2), "");
     assert!(session.sent(4).contains("[truncated") && session.view.used() <= Tokens(WINDOW));
+}
+
+#[test]
+fn lines_that_stand_in_full_beside_a_pointer_can_be_pointed_to() {
+    let (old, new) = (file(0..60), file(100..160));
+    let both = [old.join("\n"), new.join("\n")].join("\n");
+    let mut session = session(config(), &[&old.join("\n"), &both, &new.join("\n")]);
+    assert!(session.sent(4).contains("of the result of call c1-0 "));
+    assert!(
+        session.sent(6).contains("[ctx: lines 2-59 are lines 62-119 of the result of call c3-0 ")
+    );
+    // The second is restored, and its lines keep their numbers.
+    let before = session.sent(6);
+    session.view.drop(2, "test", "test");
+    assert_eq!((session.sent(4), session.sent(6)), (both, before));
+    assert_resolvable(&session);
 }

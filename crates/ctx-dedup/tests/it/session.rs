@@ -72,28 +72,47 @@ pub(crate) fn texts(message: &Message) -> Vec<String> {
     message.tool_results().map(|result| result.plain_text().into_owned()).collect()
 }
 
+const POINTER: &str = "[ctx: lines ";
+
+fn range(text: &str) -> std::ops::Range<usize> {
+    let (first, last) = text.split_once('-').unwrap();
+    first.parse::<usize>().unwrap() - 1..last.parse().unwrap()
+}
+
+/// Returns the lines of a result as sent, by their numbers in the recorded one. `None` stands for a
+/// line that a pointer replaced.
+fn lines_of(text: &str) -> Vec<Option<&str>> {
+    let lines = text.split('\n').map(|line| match line.strip_prefix(POINTER) {
+        Some(rest) => vec![None; range(rest.split_once(" are lines ").unwrap().0).len()],
+        None => vec![Some(line)],
+    });
+    lines.flatten().collect()
+}
+
 /// Returns the lines for which a line stands: itself, or the lines to which it points.
 pub(crate) fn resolved(line: &str, request: &[Message]) -> Vec<String> {
-    let Some(rest) = line.strip_prefix("[ctx: lines ") else { return vec![line.to_owned()] };
-    let (range, rest) = rest.split_once(" of the result of call ").unwrap();
-    let (first, last) = range.split_once('-').unwrap();
-    let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+    let Some(rest) = line.strip_prefix(POINTER) else { return vec![line.to_owned()] };
+    let (own, rest) = rest.split_once(" are lines ").unwrap();
+    let (earlier, rest) = rest.split_once(" of the result of call ").unwrap();
     let (call, rest) = rest.split_once(' ').unwrap();
-    let shift: i64 =
-        match rest.rsplit_once(", numbered ").map(|(_, by)| by.split_once(' ').unwrap()) {
-            Some((by, "higher]")) => by.parse().unwrap(),
-            Some((by, "lower]")) => -by.parse::<i64>().unwrap(),
-            _ => 0,
-        };
+    let by = rest.rsplit_once(", numbered ").map(|(_, by)| by.split_once(' ').unwrap());
+    let shift: i64 = match by {
+        Some((by, "higher]")) => by.parse().unwrap(),
+        Some((by, "lower]")) => -by.parse::<i64>().unwrap(),
+        _ => 0,
+    };
+    assert_eq!(range(own).len(), range(earlier).len());
     let mut results = request.iter().flat_map(Message::tool_results);
     let result = results.find(|result| &*result.call_id == call).expect("the target is sent");
     let text = result.plain_text();
-    let lines: Vec<&str> = text.split('\n').collect();
-    let renumbered = |line: &&str| match line.split_once('→') {
-        Some((number, text)) => format!("{}→{text}", number.parse::<i64>().unwrap() + shift),
-        None => (*line).to_owned(),
+    let renumbered = |line: &Option<&str>| {
+        let line = line.expect("the line stands in full");
+        match line.split_once('→') {
+            Some((number, text)) => format!("{}→{text}", number.parse::<i64>().unwrap() + shift),
+            None => line.to_owned(),
+        }
     };
-    lines[first - 1..last].iter().map(renumbered).collect()
+    lines_of(&text)[range(earlier)].iter().map(renumbered).collect()
 }
 
 /// Asserts that every pointer of the request leads to the lines that it replaced.
@@ -103,14 +122,14 @@ pub(crate) fn assert_resolvable(session: &Session) {
         let recorded = texts(&node.entry().message().unwrap());
         let sent = texts(&node.message().unwrap());
         for (sent, recorded) in sent.iter().zip(&recorded) {
-            let pointed = sent.contains("[ctx: lines ");
+            let pointed = sent.contains(POINTER);
             let whole = sent.split('\n').flat_map(|line| resolved(line, &request));
             let whole = whole.collect::<Vec<_>>().join("\n");
             // Of a truncated form, each pointer is checked for itself.
             if pointed && node.layer() == Some(Dedup::ID) {
                 assert_eq!(&whole, recorded);
             }
-            for line in sent.split('\n').filter(|line| line.starts_with("[ctx: lines ")) {
+            for line in sent.split('\n').filter(|line| line.starts_with(POINTER)) {
                 let lines = resolved(line, &request).join("\n");
                 assert!(recorded.contains(&lines), "{lines}");
             }
