@@ -4,6 +4,9 @@ use ctx_core::Chars;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The layer's name.
+pub(crate) const LAYER: &str = "dedup";
+
 /// Whether repeated lines of tool results are replaced with pointers, and which.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -33,5 +36,26 @@ pub enum Mode {
 impl Default for Config {
     fn default() -> Self {
         Self { mode: Mode::Off, keep_last_assistants: 0, min_chars: Chars(300) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_are_as_documented_and_strict() {
+        let text = r#"{ "mode": "on", "keepLastAssistants": 3, "minChars": 100 }"#;
+        let config: Config = serde_json::from_str(text).unwrap();
+        assert_eq!((config.mode, config.keep_last_assistants), (Mode::On, 3));
+        assert_eq!(config.min_chars, Chars(100));
+        assert!(serde_json::from_str::<Config>(r#"{ "keep": 3 }"#).is_err());
+    }
+
+    #[cfg(feature = "register")]
+    #[test]
+    fn it_is_off_under_every_profile() {
+        let mode = |p| ctx_config::Config::for_profile(p).section::<Config>().unwrap().mode;
+        assert!(ctx_config::Profile::all().all(|p| mode(p) == Mode::Off));
     }
 }

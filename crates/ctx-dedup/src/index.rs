@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::RandomState;
-use std::ops::Range;
 
 use ctx_core::{CallId, ContextView, NodeHandle};
 
-use crate::Dedup;
-use crate::line::Line;
+use crate::config::LAYER;
+use crate::line::{Line, Run};
 
 /// The number of places, newest first, at which the rest of a run is compared.
 const MOST_PLACES: usize = 32;
@@ -28,20 +27,6 @@ struct Source {
     call: CallId,
     /// Its first line among all lines.
     start: usize,
-}
-
-/// Lines of a result that stand in an earlier one.
-#[derive(Debug)]
-pub(crate) struct Run {
-    /// The lines of the new result.
-    pub(crate) lines: Range<usize>,
-    /// By how much their numbers are higher than those of the earlier ones.
-    pub(crate) shift: i64,
-    /// The first of the earlier lines.
-    pub(crate) first: usize,
-    /// The position of the earlier result, and its call.
-    pub(crate) at: usize,
-    pub(crate) call: CallId,
 }
 
 /// The lines of the results of one view, except those that pointers replace.
@@ -128,7 +113,7 @@ impl Index {
                 continue;
             }
             let target = view.position(source.place).filter(|&target| target < at);
-            if let Some(target) = target.filter(|&at| view.is_target(at, Dedup::ID)) {
+            if let Some(target) = target.filter(|&at| view.is_target(at, LAYER)) {
                 longest = Some(Run {
                     lines: from..from + count,
                     shift,

@@ -9,8 +9,9 @@ use ctx_core::{
     TurnContext, Views,
 };
 
-use crate::index::{Index, Run};
-use crate::line::{Line, looks_pointed, pointer};
+use crate::config::LAYER;
+use crate::index::Index;
+use crate::line::{Line, Run, looks_pointed, pointer};
 use crate::{Config, Mode};
 
 const REASON: &str = "lines that stand in an earlier result of the request";
@@ -37,7 +38,7 @@ pub struct Dedup {
 
 impl Dedup {
     /// The layer's name.
-    pub const ID: &'static str = "dedup";
+    pub const ID: &'static str = LAYER;
 
     /// Creates a layer with the given settings.
     #[must_use]

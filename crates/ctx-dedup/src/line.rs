@@ -1,10 +1,9 @@
 //! Lines, and the pointers that replace them.
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
-use ctx_core::Chars;
-
-use crate::index::Run;
+use ctx_core::{CallId, Chars};
 
 /// Starts every pointer.
 const POINTER: &str = "[ctx: lines ";
@@ -19,7 +18,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Stands for a line that a pointer replaced: no line is equal to it.
+    /// A line that a pointer replaced: no line is equal to it.
     pub(crate) const REPLACED: Self = Self { hash: 0, number: Some(0), chars: 0 };
 
     /// Reads the lines of a text. A pointer becomes as many lines as it replaces.
@@ -72,6 +71,20 @@ fn replaced_by(line: &str) -> Option<usize> {
 /// Whether a text contains what looks like a pointer. Such a text is left alone.
 pub(crate) fn looks_pointed(text: &str) -> bool {
     text.contains(POINTER)
+}
+
+/// Lines of a result that stand in an earlier one.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The lines of the new result.
+    pub(crate) lines: Range<usize>,
+    /// By how much their numbers are higher than those of the earlier ones.
+    pub(crate) shift: i64,
+    /// The first of the earlier lines.
+    pub(crate) first: usize,
+    /// The position of the earlier result, and its call.
+    pub(crate) at: usize,
+    pub(crate) call: CallId,
 }
 
 /// Returns the line that replaces the lines of a run, all counted from 0. `what` describes the call

@@ -33,7 +33,7 @@ impl ContextView {
         layer: impl Into<Cow<'static, str>>,
         reason: impl Into<Cow<'static, str>>,
     ) -> Result<()> {
-        if let Some(from) = self.nodes.get(at).map(|node| node.key) {
+        if let Some(from) = self.nodes.get(at).filter(|n| n.is_live()).map(|node| node.key) {
             self.check_form(at, &form)?;
             let pointer = |node: &super::Node| {
                 let (entry, hash) = (node.entry.id().clone(), node.entry.hash()?);

@@ -79,7 +79,7 @@ fn range(text: &str) -> std::ops::Range<usize> {
     first.parse::<usize>().unwrap() - 1..last.parse().unwrap()
 }
 
-/// Returns the lines of a result as sent, by their numbers in the recorded one. `None` stands for a
+/// Returns the lines of a result as sent, by their numbers in the recorded one. `None` is a
 /// line that a pointer replaced.
 fn lines_of(text: &str) -> Vec<Option<&str>> {
     let lines = text.split('\n').map(|line| match line.strip_prefix(POINTER) {
