@@ -105,8 +105,9 @@ impl Layer for Dedup {
         }
         for at in from..view.len() {
             let node = view.node(at);
-            let may_repeat =
-                view.ledger().counter().most_chars(node.tokens()).0 >= self.config.min_chars.0;
+            // As recorded, so that another process indexes the same results.
+            let most_chars = view.ledger().counter().most_chars(node.source_tokens);
+            let may_repeat = most_chars >= self.config.min_chars;
             if !may_repeat || node.results().is_empty() || !view.is_target(at, Self::ID) {
                 continue;
             }
