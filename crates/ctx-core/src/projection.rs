@@ -110,4 +110,14 @@ pub struct Projection {
     pub form: Projected,
     /// The reason.
     pub reason: String,
+    /// The messages to which the form points. It applies only while they are sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points_to: Vec<ProjectionKey>,
+}
+
+impl Projection {
+    /// Returns the entry of the message, and those to which its form points.
+    pub fn entries(&self) -> impl Iterator<Item = &EntryId> {
+        std::iter::once(&self.key).chain(&self.points_to).map(|key| &key.entry)
+    }
 }

@@ -7,6 +7,8 @@
 /// Layer 3, for direct use of compaction and audit.
 #[cfg(feature = "compaction")]
 pub use ctx_compaction as compaction;
+#[cfg(feature = "dedup")]
+use ctx_dedup as _;
 #[cfg(feature = "memory")]
 use ctx_memory as _;
 #[cfg(feature = "pruning")]
@@ -41,4 +43,6 @@ pub const LINKED: &[&str] = &[
     "memory",
     #[cfg(feature = "compaction")]
     "hard-prune",
+    #[cfg(feature = "dedup")]
+    "dedup",
 ];

@@ -241,6 +241,7 @@ impl Saving {
                 layer: ID.to_owned(),
                 form: Projected::Replaced(shortened.form.clone()),
                 reason: "kept by a compaction, truncated to fit the budget".to_owned(),
+                points_to: Vec::new(),
             };
             let saved = item.tokens - history.ledger.count(&shortened.form);
             Some(Self { at: shortened.at, saved, projection })

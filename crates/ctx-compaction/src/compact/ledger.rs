@@ -79,6 +79,7 @@ mod tests {
             originals: originals.iter().map(|&entry| entry.clone()).collect(),
             ledger: TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000)),
             counted: Tokens::ZERO,
+            pointed: Tokens::ZERO,
         }
     }
 

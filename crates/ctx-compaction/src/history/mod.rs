@@ -73,8 +73,10 @@ pub struct History {
     /// The token ledger.
     pub ledger: TokenLedger,
     /// Tokens of the whole current request: messages, system prompt, tool schemas, pending input;
-    /// uncorrected.
+    /// uncorrected. Messages with pointers count as recorded.
     pub counted: Tokens,
+    /// The tokens that pointers save.
+    pub pointed: Tokens,
 }
 
 impl History {
@@ -88,6 +90,7 @@ impl History {
         let mut previous: Option<PreviousSummary> = None;
         let mut lists = Vec::new();
         let mut originals = Vec::new();
+        let mut pointed = Tokens::ZERO;
         for (at, node) in view.nodes().iter().enumerate().filter(|(_, node)| node.is_live()) {
             match node.role() {
                 Role::System => {}
@@ -115,20 +118,26 @@ impl History {
                     all.text.push_str(&text);
                     all.tokens += node.tokens();
                 }
-                role => items.push(HistoryItem {
-                    entry: node.entry().clone(),
-                    form: match node.state() {
-                        NodeState::Replaced => Some(node.message()?),
-                        _ => None,
-                    },
-                    role: role.clone(),
-                    tokens: node.tokens(),
-                    group: node.group,
-                    has_results: !node.results().is_empty(),
-                    is_user: node.is_user(),
-                    pinned: node.pinned,
-                    stays: view.is_protected(at),
-                }),
+                role => {
+                    // It is restored when the summary replaces the message to which it points.
+                    let restored = view.has_pointers(at);
+                    let tokens = if restored { node.source_tokens } else { node.tokens() };
+                    pointed += tokens - node.tokens();
+                    items.push(HistoryItem {
+                        entry: node.entry().clone(),
+                        form: match node.state() {
+                            NodeState::Replaced if !restored => Some(node.message()?),
+                            _ => None,
+                        },
+                        role: role.clone(),
+                        tokens,
+                        group: node.group,
+                        has_results: !node.results().is_empty(),
+                        is_user: node.is_user(),
+                        pinned: node.pinned,
+                        stays: view.is_protected(at),
+                    });
+                }
             }
         }
         if let Some(previous) = &mut previous {
@@ -137,13 +146,13 @@ impl History {
             lists.into_iter().for_each(|list| previous.files.merge(list));
         }
         let ledger = view.ledger().clone();
-        let counted = view.total() + ledger.fixed();
-        Ok(Self { items, previous, originals, ledger, counted })
+        let counted = view.total() + ledger.fixed() + pointed;
+        Ok(Self { items, previous, originals, ledger, counted, pointed })
     }
 
     /// Returns the tokens of the whole current request, corrected by the ledger's calibration.
     pub fn used(&self) -> Tokens {
-        self.ledger.corrected(self.counted)
+        self.ledger.corrected(self.counted - self.pointed)
     }
 
     /// Returns the tokens of the whole request for receipts: counted or, if the configuration says

@@ -123,6 +123,7 @@ fn compact(view: &mut ContextView, history: &History, plan: &CompactionPlan) -> 
             layer: "test".into(),
             form: Projected::Replaced(s.form.clone()),
             reason: "test".into(),
+            points_to: Vec::new(),
         }
     };
     let compacted = Compacted {

@@ -24,6 +24,7 @@ impl ContextView {
         let (outline, tokens) = entry.measure(self.ledger.counter())?;
         let outline = outline.clone();
         let known = self.projections.lookup(&entry, &outline)?;
+        let known = known.filter(|known| self.are_targets(&known.points_to, &known.layer));
         let place = NodeHandle { seq: self.next_seq, key: self.fresh_key() };
         self.next_seq += SEQ_STEP;
         let mut node = Node::new(entry, outline, tokens, place);
@@ -34,6 +35,7 @@ impl ContextView {
         self.begin_round(&node.outline.role);
         node.round = self.round;
         let Some(known) = known else { return self.admit(node, None) };
+        self.add_pointers(node.key, &known.points_to, &known.layer);
         let why = Reason::new(known.layer, known.reason);
         match known.form {
             Projected::Replaced(form) => {
@@ -130,6 +132,9 @@ impl ContextView {
 
     /// Removes results that answer no call, and calls whose ids are already in use.
     fn strip(&mut self, node: &mut Node, claims: &Claims) -> Result<()> {
+        if self.forget_pointers_of(node.key) {
+            node.form = None;
+        }
         let mut message = Message::clone(&*node.message()?);
         let (mut answered, mut called) = (HashSet::new(), HashSet::new());
         let mut reason = ORPHANED_RESULT;

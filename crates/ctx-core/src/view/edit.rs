@@ -12,8 +12,8 @@ use super::node::Reason;
 use super::{ContextView, Node, SEQ_STEP};
 
 impl ContextView {
-    /// Drops a message and the rest of its group from the request. Returns the tokens freed: zero
-    /// if the group is protected or the position does not exist.
+    /// Drops a message and the rest of its group from the request. Returns the tokens freed, net of
+    /// messages that it restores: zero if the group is protected or the position does not exist.
     pub fn drop(
         &mut self,
         at: usize,
@@ -138,7 +138,11 @@ impl ContextView {
     }
 
     pub(super) fn drop_group(&mut self, group: u32, why: &Reason) -> Tokens {
-        self.positions_of(group).into_iter().map(|at| self.drop_node(at, why)).sum()
+        let before = self.total();
+        for at in self.positions_of(group) {
+            self.drop_node(at, why);
+        }
+        before - self.total()
     }
 
     pub(super) fn drop_node(&mut self, at: usize, why: &Reason) -> Tokens {
@@ -147,7 +151,7 @@ impl ContextView {
         let entry = node.entry.clone();
         let freed = self.take_out(at, why);
         if in_transcript {
-            self.projections.remember(&entry, why, Projected::Dropped);
+            self.projections.remember(&entry, why, Projected::Dropped, Vec::new());
         }
         freed
     }
@@ -164,6 +168,7 @@ impl ContextView {
             self.groups[node.group as usize].pins -= 1;
         }
         let (entry, freed, group) = (node.entry.id().clone(), node.tokens, node.group);
+        let key = node.key;
         let (calls, has_results) = (node.outline.calls.clone(), !node.outline.results.is_empty());
         for call in &calls {
             // A later call may have taken the id; that call stays open.
@@ -174,6 +179,8 @@ impl ContextView {
         self.subtract(freed, has_results);
         self.touch(at);
         self.record(entry, Action::Drop, freed, Tokens::ZERO, why.clone());
+        self.forget_pointers_of(key);
+        self.restore_pointers_to(key);
         freed
     }
 
@@ -185,7 +192,7 @@ impl ContextView {
         let (before, had_results) = (node.tokens, !node.outline.results.is_empty());
         node.set_form(form.clone(), self.ledger.counter(), why);
         let (after, has_results) = (node.tokens, !node.outline.results.is_empty());
-        let entry = node.entry.clone();
+        let (entry, key) = (node.entry.clone(), node.key);
         let persists = node.synthetic || node.state != NodeState::Inserted;
         self.subtract(before, had_results);
         self.add(after, has_results);
@@ -193,8 +200,10 @@ impl ContextView {
         let id = entry.id().clone();
         self.record(id, Action::Replace, before, after, why.clone());
         if persists {
-            self.projections.remember(&entry, why, Projected::Replaced(form));
+            let points_to = self.points_to(key);
+            self.projections.remember(&entry, why, Projected::Replaced(form), points_to);
         }
+        self.restore_pointers_to(key);
     }
 
     /// Counts a node that is about to be added to `nodes`.
@@ -215,14 +224,14 @@ impl ContextView {
         self.add(node.tokens, !node.outline.results.is_empty());
     }
 
-    fn add(&mut self, tokens: Tokens, are_results: bool) {
+    pub(super) fn add(&mut self, tokens: Tokens, are_results: bool) {
         self.total += tokens.get();
         if are_results {
             self.result_total += tokens.get();
         }
     }
 
-    fn subtract(&mut self, tokens: Tokens, are_results: bool) {
+    pub(super) fn subtract(&mut self, tokens: Tokens, are_results: bool) {
         self.total -= tokens.get();
         if are_results {
             self.result_total -= tokens.get();

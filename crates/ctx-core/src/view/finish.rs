@@ -86,16 +86,18 @@ impl ContextView {
 
     fn fit(&mut self) -> Result<()> {
         let budget = self.ledger.budget();
-        if self.total() <= budget {
-            return Ok(());
-        }
-        self.shrink_protected(budget)?;
-        let mut at = 0;
-        while self.total() > budget && at < self.nodes.len() {
-            if self.nodes[at].is_live() {
-                self.drop(at, FINISH, "oldest, and the request did not fit");
+        // A drop may restore a message that points to the dropped one: see `pointers`.
+        let mut pointers = usize::MAX;
+        while self.total() > budget && self.pointers.len() < pointers {
+            pointers = self.pointers.len();
+            self.shrink_protected(budget)?;
+            let mut at = 0;
+            while self.total() > budget && at < self.nodes.len() {
+                if self.nodes[at].is_live() {
+                    self.drop(at, FINISH, "oldest, and the request did not fit");
+                }
+                at += 1;
             }
-            at += 1;
         }
         Ok(())
     }

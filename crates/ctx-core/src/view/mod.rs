@@ -9,6 +9,7 @@ mod finish;
 mod group;
 mod node;
 mod pairs;
+mod pointers;
 mod projections;
 mod protected;
 mod report;
@@ -88,6 +89,7 @@ pub struct ContextView {
     round: u32,
     due: Vec<PendingDrop>,
     projections: projections::Projections,
+    pointers: Vec<pointers::Pointer>,
     compactions: Vec<Compacted>,
     sent: finish::Sent,
     system_addition: Option<String>,
@@ -129,6 +131,7 @@ impl ContextView {
             round: 0,
             due: Vec::new(),
             projections: projections::Projections::default(),
+            pointers: Vec::new(),
             compactions: Vec::new(),
             sent: finish::Sent::default(),
             system_addition: None,
@@ -185,6 +188,13 @@ impl ContextView {
     #[must_use]
     pub fn fresh_from(&self) -> usize {
         self.sent.nodes
+    }
+
+    /// Returns the first position that differs from the last sent request. What follows is not in
+    /// the provider's cache.
+    #[must_use]
+    pub fn changed_from(&self) -> usize {
+        self.sent.dirty.min(self.sent.nodes)
     }
 
     /// Returns the position of the user's newest message that no layer inserted.

@@ -92,14 +92,20 @@ impl Projections {
 
     /// Records a form for the next process. An entry that cannot be read again has no hash, so its
     /// form is not recorded.
-    pub(super) fn remember(&mut self, entry: &Entry, why: &Reason, form: Projected) {
+    pub(super) fn remember(
+        &mut self,
+        entry: &Entry,
+        why: &Reason,
+        form: Projected,
+        points_to: Vec<ProjectionKey>,
+    ) {
         if !self.keep {
             return;
         }
         let Ok(hash) = entry.hash() else { return };
         let key = ProjectionKey { entry: entry.id().clone(), hash };
         let (layer, reason) = (why.layer.to_string(), why.reason.to_string());
-        if self.set(Projection { key: key.clone(), layer, form, reason }) {
+        if self.set(Projection { key: key.clone(), layer, form, reason, points_to }) {
             self.fresh.push(key);
         }
     }

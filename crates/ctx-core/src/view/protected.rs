@@ -170,6 +170,9 @@ impl ContextView {
         if !outline.calls.iter().chain(&outline.results).any(|id| removed.contains(id)) {
             return Ok(());
         }
+        if self.forget_pointers_of(self.nodes[at].key) {
+            self.restore(at);
+        }
         let mut form = Message::clone(&*self.nodes[at].message()?);
         form.blocks.retain(|block| match block {
             Block::ToolCall(call) => !removed.contains(&call.id),

@@ -27,6 +27,7 @@ fn shorter(entry: &Entry, form: Message) -> Projection {
         form: Projected::Replaced(Arc::new(form)),
         layer: "t".into(),
         reason: "kept shorter".into(),
+        points_to: Vec::new(),
     }
 }
 

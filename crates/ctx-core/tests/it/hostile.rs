@@ -163,6 +163,7 @@ fn a_compaction_with_a_form_for_every_message() {
         form: Projected::Replaced(Arc::new(Message::text(Role::User, "?"))),
         layer: "test".into(),
         reason: "shorter".into(),
+        points_to: Vec::new(),
     });
     let compacted = Compacted {
         summary: "asked".into(),

@@ -47,7 +47,8 @@ pub struct BuildContext<'a> {
 pub type BuildLayer = fn(&BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>;
 
 /// A linked layer. `order` sorts the layers of the layered engine: 100 window guard, 200 tool
-/// guard, 300 pruning, 400 memory, 500 compaction.
+/// guard, 300 pruning, 400 memory, 500 compaction, 600
+/// deduplication.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerRegistration {
     /// The layer's name.

@@ -72,7 +72,7 @@ impl OverlayTargets {
         }
         let mut traces = traces.in_session();
         for form in &self.forms {
-            let goes = self.all || self.entries.contains(&form.key.entry);
+            let goes = self.all || form.entries().any(|id| self.entries.contains(id));
             traces.form(form, if goes { ResultFate::Goes } else { ResultFate::Stays });
         }
     }

@@ -75,7 +75,7 @@ impl EraseCriteria<'_> {
         let data = entry.get("data").map_or("[]", |data| data.get());
         let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
         let stays = |form: &&RawJson| {
-            let covers = |form: Projection| self.covers(&form.key.entry);
+            let covers = |form: Projection| form.entries().any(|id| self.covers(id));
             let of_erased = serde_json::from_str(form.as_str()).is_ok_and(covers);
             !of_erased && !holds(form.as_str(), self.holds)
         };
@@ -122,7 +122,7 @@ pub(super) fn erase_from_extra(
     let before = extra.projections.len();
     let mut kept = Vec::with_capacity(before);
     for form in extra.projections.drain(..) {
-        if !criteria.covers(&form.key.entry) && !holds(&json(&form)?, criteria.holds) {
+        if !form.entries().any(|id| criteria.covers(id)) && !holds(&json(&form)?, criteria.holds) {
             kept.push(form);
         }
     }

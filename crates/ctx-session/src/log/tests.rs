@@ -19,7 +19,7 @@ pub(crate) fn new_session(path: &Path, options: LogOptions) -> SessionLog {
 pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
     let hash = ContentHash::of(&Message::text(Role::User, entry));
     let key = ProjectionKey { entry: entry.into(), hash };
-    Projection { key, layer: "pruning".into(), form, reason: "old".into() }
+    Projection { key, layer: "pruning".into(), form, reason: "old".into(), points_to: Vec::new() }
 }
 
 fn message(text: &str) -> NewEntry {

@@ -82,6 +82,7 @@ fn the_overlay_is_converted_too() {
         layer: "t".into(),
         form: Projected::Dropped,
         reason: "old".into(),
+        points_to: Vec::new(),
     };
     save_projections(&house.home, &house.path, &[form]).unwrap();
     let (_, left_out) = as_session(&house);

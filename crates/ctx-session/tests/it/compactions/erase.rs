@@ -35,7 +35,7 @@ fn form(entry: &EntryId, text: &str) -> Projection {
     let hash = ctx_core::ContentHash::of(&message);
     let form = Projected::Replaced(std::sync::Arc::new(message));
     let key = ProjectionKey { entry: entry.clone(), hash };
-    Projection { key, layer: "pruning".into(), form, reason: "old".into() }
+    Projection { key, layer: "pruning".into(), form, reason: "old".into(), points_to: Vec::new() }
 }
 
 /// Whether any file of the folder contains the text.
@@ -65,14 +65,16 @@ fn an_erased_message_leaves_session_and_summary_and_undo_does_not_restore_it() {
         ..compacted(&summary, &all[3])
     };
     let compaction = house.store(None, &compacted).unwrap();
-    save_projections(&house.home, &house.path, &[form(&all[1], "m2 short")]).unwrap();
+    let points_to = vec![form(&all[1], "m2").key];
+    let pointer = Projection { points_to, ..form(&all[5], "lines of another") };
+    save_projections(&house.home, &house.path, &[form(&all[1], "m2 short"), pointer]).unwrap();
     let before = std::fs::read(&house.path).unwrap();
     let dry = erase(&house, &[&all[1], &all[3]], true).unwrap();
     assert_eq!(std::fs::read(&house.path).unwrap(), before, "a dry run writes nothing");
     let erased = erase(&house, &[&all[1], &all[3]], false).unwrap();
     assert_eq!(erased, dry);
     let [found] = &erased[..] else { panic!("{erased:?}") };
-    assert_eq!((found.messages, found.summary_lines, found.forms, found.others), (2, 1, 2, 0));
+    assert_eq!((found.messages, found.summary_lines, found.forms, found.others), (2, 1, 3, 0));
     assert_eq!(found.undo_ended, [compaction]);
 
     let transcript = house.open();

@@ -14,6 +14,7 @@ fn form_of(transcript: &Transcript, id: &EntryId, text: &str) -> Projection {
         layer: "t".into(),
         form: Projected::Replaced(std::sync::Arc::new(Message::text(Role::User, text))),
         reason: "short".into(),
+        points_to: Vec::new(),
     }
 }
 
