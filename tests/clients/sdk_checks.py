@@ -138,6 +138,7 @@ def chat_turn(history):
     said = said.choices[0].message
     history.append(said.model_dump(exclude_none=True))
     for call in said.tool_calls or []:
+        assert call.function.name == "weather", call
         history.append({"role": "tool", "tool_call_id": call.id, "content": RESULT})
 
 
@@ -148,6 +149,7 @@ def responses_turn(history):
     for item in answer.output:
         history.append(item.model_dump(exclude_none=True, exclude={"parsed_arguments"}))
         if item.type == "function_call":
+            assert item.name == "weather", item
             output = {"type": "function_call_output", "call_id": item.call_id, "output": RESULT}
             history.append(output)
 
@@ -158,6 +160,7 @@ def messages_turn(history):
         answer = stream.get_final_message()
     history.append({"role": "assistant", "content": [b.model_dump() for b in answer.content]})
     uses = [block for block in answer.content if block.type == "tool_use"]
+    assert all(use.name == "weather" for use in uses), uses
     results = [{"type": "tool_result", "tool_use_id": u.id, "content": RESULT} for u in uses]
     if results:
         history.append({"role": "user", "content": results})

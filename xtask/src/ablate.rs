@@ -60,7 +60,7 @@ pub(crate) fn run(root: &Path, data: &Path, names: &[String]) -> Result<()> {
     let copy = root.join("target/ablate");
     let mut rules = copied(root, &copy)?;
     rules.retain(|rule| names.is_empty() || names.iter().any(|name| rule.contains(name)));
-    let build = ["build", "--release", "--locked", "-p", "ctx-cli"];
+    let build = ["build", "--release", "--locked", "-p", "ctx-cli", "--target-dir", "target"];
     let done = Command::new(env!("CARGO")).args(build).current_dir(&copy).status()?;
     ensure!(done.success(), "the sources with switches do not compile");
     let program = copy.join("target/release/ctx");

@@ -28,6 +28,8 @@ pub struct MessageOutline {
     pub has_content: bool,
     /// Whether it is visible to the model.
     pub in_model_context: bool,
+    /// Whether nothing else in the request has its content, so that it is pinned.
+    pub is_pinned: bool,
 }
 
 impl MessageOutline {
@@ -40,6 +42,8 @@ impl MessageOutline {
             results: message.tool_results().map(|r| r.call_id.clone()).collect(),
             has_content: message.blocks.iter().any(|b| !matches!(b, Block::ToolResult(_))),
             in_model_context: message.in_model_context(),
+            is_pinned: matches!(message.role, Role::System | Role::CompactionSummary)
+                || message.meta.pinned,
         }
     }
 }

@@ -35,6 +35,12 @@ pub fn for_anthropic(specs: &[ToolSpec], marked: bool) -> String {
     array(tools)
 }
 
+/// Writes function declarations for Gemini.
+#[must_use]
+pub fn for_gemini(specs: &[ToolSpec]) -> String {
+    array(specs.iter().map(|spec| Tool::from(spec).fields("parameters").end()))
+}
+
 /// Converts a list of tools for OpenAI Chat. Entries other than functions (a provider's own tools,
 /// invalid values) are returned unchanged in the second list.
 #[must_use]

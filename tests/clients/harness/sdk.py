@@ -11,7 +11,19 @@ NEEDS = ("openai==3.52.0", "anthropic==2.12.0")
 
 # Words of a prompt, and its answer. Other prompts are answered by a summary.
 CALL = {"name": "weather", "arguments": {"city": "Paris"}}
+# Through ctx the model also has a tool of ctx, of which the client must see nothing.
+RECALL = {"name": "ctx_recall", "arguments": {"query": "zebra"}}
+RECALLS = {"CALL 5": [RECALL], "CALL 6": [RECALL, CALL], "CALL 7": [CALL, RECALL]}
 STEPS = [
+    *(
+        {
+            "when": {"newest": newest, "afterTool": False, "tool": "ctx_recall"},
+            "reply": {"answer": {"text": "Let me look.", "calls": calls}},
+        }
+        for newest, calls in RECALLS.items()
+    ),
+    {"when": {"newest": "it rains in Paris"}, "reply": {"text": "it rains"}},
+    {"when": {"newest": "no earlier message has these words"}, "reply": {"answer": {"calls": [CALL]}}},
     {"when": {"newest": "FAIL 401"}, "reply": {"error": {"kind": "unauthorized"}}},
     {"when": {"newest": "FAIL 429"}, "reply": {"error": {"kind": "rateLimited"}}},
     {"when": {"newest": "FAIL 500"}, "reply": {"error": {"kind": "serverError"}}},
@@ -41,6 +53,9 @@ def check():
     for name, result in told["checks"].items():
         if told_through["checks"][name] != result:
             faults.append(f"{name}: {told_through['checks'][name]} instead of {result}")
+    recalls = sum(record["actions"].get("retrieval", 0) for record in through.records)
+    if recalls != len(RECALLS) * len(told["growth"]):
+        faults.append(f"ctx answered {recalls} calls of its tool")
     if faults:
         faults.append(f"see {alone.folder} and {through.folder}")
     return faults, row(Sdk.name, alone, through)

@@ -226,6 +226,9 @@ pub struct Meta {
     /// For [`Role::Custom`]: whether the host hides it from the user. The model sees it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// Whether the message must stay in each request: it replaces messages that ctx does not see.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// For [`Role::CompactionSummary`]: the tokens that it replaces.
     pub tokens_before: Option<u64>,
     /// For [`Role::CompactionSummary`]: details of the compaction method, as recorded.

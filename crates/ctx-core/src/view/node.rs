@@ -59,8 +59,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node that is sent as recorded, pinned if nothing else in the request has its
-    /// content. Its group is set when it is added to the view.
+    /// Creates a node that is sent as recorded. Its group is set when it is added to the view.
     pub(super) fn new(
         entry: Arc<Entry>,
         outline: MessageOutline,
@@ -69,7 +68,7 @@ impl Node {
     ) -> Self {
         Self {
             entry,
-            pinned: matches!(outline.role, Role::System | Role::CompactionSummary),
+            pinned: outline.is_pinned,
             outline,
             form: None,
             state: NodeState::Kept,

@@ -73,8 +73,7 @@ fn meta(object: &Object<'_>) -> Meta {
         custom_type: object.owned("customType"),
         hidden: object.is_false("display"),
         tokens_before: object.count("tokensBefore"),
-        details: None,
-        name: None,
+        ..Meta::default()
     }
 }
 

@@ -48,9 +48,7 @@ pub(super) fn parse(json: &str) -> Option<Message> {
         error_message: plain.error_message,
         custom_type: plain.custom_type,
         hidden: plain.display == Some(false),
-        tokens_before: None,
-        details: None,
-        name: None,
+        ..Meta::default()
     };
     Some(Message { role, blocks, meta })
 }

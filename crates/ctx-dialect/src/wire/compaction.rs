@@ -8,6 +8,7 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::peek::peek;
+use super::rewrite::patched;
 use super::unit::span;
 use super::{Protocol, Route};
 use crate::json::{Object, ObjectWriter, array, elements};
@@ -17,6 +18,7 @@ use crate::sse::SseParser;
 pub(super) const COMPACTIONS: [&str; 3] =
     ["compaction", "compaction_summary", "context_compaction"];
 const TRIGGER: &str = "compaction_trigger";
+const PREVIOUS: &str = "previous_response_id";
 
 /// The items of a Responses body, oldest first.
 #[derive(Clone, Debug)]
@@ -46,11 +48,32 @@ impl<'a> Items<'a> {
         self.iter().next_back().is_some_and(is_trigger)
     }
 
+    /// Returns the body with other items, and without a reference to an earlier response.
+    pub fn complete<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
+        let body = self.replaced(items);
+        let whole = Object::parse(&body).map(|object| patched(&object, &[(PREVIOUS, None)]));
+        whole.unwrap_or(body)
+    }
+
     /// Returns the body with other items.
     pub fn replaced<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
         let (before, after) = (self.body.get(..self.at.start), self.body.get(self.at.end..));
         [before.unwrap_or_default(), &array(items), after.unwrap_or_default()].concat()
     }
+}
+
+/// Returns the id of the response that a Responses body continues.
+#[must_use]
+pub fn previous_response(body: &str) -> Option<String> {
+    Object::parse_prefix(body).0.owned(PREVIOUS)
+}
+
+/// Returns the id of the item that an item refers to.
+#[must_use]
+pub fn referenced_item(item: &str) -> Option<String> {
+    let [kind, id] = peek(item, ["type", "id"]);
+    kind.filter(|kind| kind == "item_reference")?;
+    id.map(Cow::into_owned)
 }
 
 /// Whether an item asks for a compaction of the items before it.

@@ -76,7 +76,9 @@ pub(super) fn write(
     if let Some(addition) = addition {
         add_to_system(&mut all, addition);
     }
-    array(all.iter().map(|element| &element.json))
+    let mut list = array(all.iter().map(|element| &element.json));
+    list.insert_str(1, request.ignored);
+    list
 }
 
 /// Converts a history that is not a list to the equivalent message.

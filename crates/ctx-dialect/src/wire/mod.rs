@@ -35,7 +35,9 @@ mod call_ids;
 mod compaction;
 mod error;
 mod history;
+mod intercept;
 mod merge;
+mod own_tools;
 mod peek;
 mod request;
 mod result_ids;
@@ -48,8 +50,11 @@ mod watch;
 pub use assemble::OutgoingUnit;
 pub use compaction::{
     CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
+    previous_response, referenced_item,
 };
 pub use error::error_body;
+pub use intercept::{Intercept, Round};
+pub use own_tools::{results, takes_tools, with_elements, with_tools};
 pub use request::Request;
 pub use route::{Protocol, Route, route};
 pub use unit::Unit;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::value::RawValue;
 
-use super::unit::{cut, span};
+use super::unit::{CutHistory, cut, span};
 use super::{Protocol, Route, Unit, system};
 use crate::json::{Object, elements};
 
@@ -26,14 +26,18 @@ pub struct Request<'a> {
     pub streams: bool,
     /// The maximum number of answer tokens.
     pub max_tokens: Option<u64>,
+    /// The window that the request sets (Ollama's `options.num_ctx`).
+    pub window: Option<u64>,
     /// The client's cache key of the conversation (`prompt_cache_key`).
     pub cache_key: Option<Cow<'a, str>>,
     /// Whether the provider stores a part of the history that the body only continues
     /// (`previous_response_id`, `conversation`, `thread`, references to stored items): the units
     /// are then incomplete.
     pub is_continued: bool,
-    /// The history, oldest first.
+    /// The history, oldest first; from the provider's last compaction on, if it has one.
     pub units: Vec<Unit<'a>>,
+    /// The elements before the units, which the provider ignores.
+    pub(super) ignored: &'a str,
     pub(super) body: &'a str,
     /// The range of the history in the body.
     pub(super) history: Range<usize>,
@@ -93,7 +97,7 @@ impl<'a> Request<'a> {
             let (from, to) = span(body, value);
             Some(SystemField { at: from..to, value })
         });
-        let (units, is_whole) = cut(protocol, &list, body);
+        let CutHistory { units, is_continued: refers, ignored } = cut(protocol, &list, body);
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
             protocol,
@@ -102,9 +106,11 @@ impl<'a> Request<'a> {
             tools: object.get("tools"),
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
+            window: object.object("options").and_then(|options| options.count("num_ctx")),
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
-            is_continued: !is_whole || is_continued(&object),
+            is_continued: refers || is_continued(&object),
             units,
+            ignored,
             body,
             history,
             thinks: protocol == Protocol::Messages && thinks(&object),
@@ -158,7 +164,8 @@ fn thinks(object: &Object<'_>) -> bool {
 fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
     match protocol {
         Protocol::Chat => {
-            object.count("max_completion_tokens").or_else(|| object.count("max_tokens"))
+            let most = object.count("max_completion_tokens").or_else(|| object.count("max_tokens"));
+            most.or_else(|| object.object("options")?.count("num_predict"))
         }
         Protocol::Responses => object.count("max_output_tokens"),
         Protocol::Messages => object.count("max_tokens"),

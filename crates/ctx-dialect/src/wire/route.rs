@@ -71,6 +71,9 @@ pub struct Route {
     pub streams: Option<bool>,
     /// Whether the path asks for a compaction of the history: `/responses/compact`.
     pub is_compaction: bool,
+    /// Whether it is Ollama's own API (`/api/chat`), a variant of OpenAI's chat: a stream has one
+    /// JSON object per line, calls have no ids, and their arguments are objects.
+    pub is_ollama: bool,
 }
 
 /// Returns the target of a request with this method and path. Any prefix before the API's own path
@@ -88,12 +91,14 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
         model: deployment.map(str::to_owned),
         streams: None,
         is_compaction: false,
+        is_ollama: false,
     };
     if path.ends_with("/chat/completions") {
         return Some(of(Protocol::Chat));
     }
     let (before, last) = path.rsplit_once('/')?;
     match last {
+        "chat" if before.ends_with("/api") => Some(Route { is_ollama: true, ..of(Protocol::Chat) }),
         "responses" => Some(of(Protocol::Responses)),
         "compact" if before.ends_with("/responses") => {
             Some(Route { is_compaction: true, ..of(Protocol::Responses) })
@@ -116,6 +121,7 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
                 model: Some(model.to_owned()),
                 streams: Some(streams),
                 is_compaction: false,
+                is_ollama: false,
             })
         }
     }
@@ -132,6 +138,7 @@ mod tests {
             ("/v1/responses", Protocol::Responses),
             ("/backend-api/codex/responses/", Protocol::Responses),
             ("/v1/responses/compact", Protocol::Responses),
+            ("/ollama/api/chat", Protocol::Chat),
             ("/v1/messages?beta=true", Protocol::Messages),
         ] {
             let found =

@@ -1,13 +1,14 @@
 //! The parts of a history that are kept or dropped as a whole.
 
 use ctx_core::{Message, Role};
+use memchr::memmem;
 use serde_json::value::RawValue;
 
 use super::compaction::COMPACTIONS;
 use super::peek::peek;
 use super::result_ids::{ResultIds, ResultMatcher};
 use super::{Protocol, call_ids};
-use crate::json::elements;
+use crate::json::{Object, elements};
 use crate::{anthropic, gemini, openai_responses};
 
 /// A part of the history that is kept or dropped as a whole: one message, or all adjacent Responses
@@ -19,11 +20,19 @@ pub struct Unit<'a> {
     pub raw: &'a str,
     pub(super) protocol: Protocol,
     pub(super) ids: ResultIds,
+    /// Whether it has the provider's compaction of everything before it.
+    pub(super) is_compaction: bool,
 }
 
 impl Unit<'_> {
-    /// Parses the message.
+    /// Parses the message. A compaction of the provider is pinned.
     pub fn read(&self) -> Message {
+        let mut message = self.parse();
+        message.meta.pinned = self.is_compaction;
+        message
+    }
+
+    fn parse(&self) -> Message {
         if self.protocol == Protocol::Responses {
             return answer(self.raw);
         }
@@ -48,7 +57,7 @@ impl Unit<'_> {
 /// Parses the items of one answer as one message.
 fn answer(raw: &str) -> Message {
     with_items(raw, |items| {
-        let mut items = items.iter().map(|item| item_of(item));
+        let mut items = items.iter().map(|item| openai_responses::parse_raw(item));
         let first = items.next().unwrap_or_else(|| Message::new(Role::User, Vec::new()));
         items.fold(first, |mut all, next| {
             all.blocks.extend(next.blocks);
@@ -61,18 +70,6 @@ fn answer(raw: &str) -> Message {
     })
 }
 
-/// Parses an item. The provider's compaction items represent everything before them, so they must
-/// not be dropped first.
-fn item_of(raw: &RawValue) -> Message {
-    let mut message = openai_responses::parse_raw(raw);
-    if let Role::Other(kind) = &message.role
-        && COMPACTIONS.contains(&&**kind)
-    {
-        message.role = Role::CompactionSummary;
-    }
-    message
-}
-
 /// Calls `read` with the items of a unit.
 pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> T {
     if let Ok(one) = serde_json::from_str::<&RawValue>(raw) {
@@ -83,36 +80,90 @@ pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> 
     read(&items.unwrap_or_default())
 }
 
-/// Cuts a history into units, and returns whether it is complete: an item may refer to an item that
-/// the provider stores. The elements are slices of `body`.
+/// The units of a history.
+#[derive(Default)]
+pub(super) struct CutHistory<'a> {
+    pub(super) units: Vec<Unit<'a>>,
+    /// Whether an item refers to an item that the provider stores.
+    pub(super) is_continued: bool,
+    /// The elements before the first unit, as in the body. The provider ignores them, because it
+    /// compacted them.
+    pub(super) ignored: &'a str,
+}
+
+/// Cuts a history into units. The elements are slices of `body`.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: &[&'a RawValue],
     body: &'a str,
-) -> (Vec<Unit<'a>>, bool) {
-    if protocol != Protocol::Responses {
-        let mut matcher = ResultMatcher::of(protocol);
-        let one = |raw: &&'a RawValue| Unit { raw: raw.get(), protocol, ids: matcher.next(raw) };
-        return (history.iter().map(one).collect(), true);
+) -> CutHistory<'a> {
+    if protocol == Protocol::Responses {
+        return cut_items(history, body);
     }
-    let one = |raw: &'a str| Unit { raw, protocol, ids: ResultIds::Original };
-    let mut is_whole = true;
-    let mut units: Vec<Unit<'a>> = Vec::with_capacity(history.len());
+    let compaction = (protocol == Protocol::Messages).then(|| last_compaction(history, body));
+    let compaction = compaction.flatten();
+    let mut matcher = ResultMatcher::of(protocol);
+    let unit = |(n, raw): (usize, &&'a RawValue)| {
+        let is_compaction = compaction == Some(n);
+        Unit { raw: raw.get(), protocol, ids: matcher.next(raw), is_compaction }
+    };
+    let mut units: Vec<_> = history.iter().enumerate().map(unit).collect();
+    units.drain(..compaction.unwrap_or_default());
+    CutHistory { ignored: before(history, compaction, body), units, is_continued: false }
+}
+
+fn cut_items<'a>(history: &[&'a RawValue], body: &'a str) -> CutHistory<'a> {
+    let mut cut = CutHistory::default();
     let mut begun: Option<usize> = None;
-    for raw in history {
+    let mut has_answers = false;
+    for (n, raw) in history.iter().enumerate() {
         let (from, to) = span(body, raw);
         let [kind, role] = peek(raw.get(), ["type", "role"]);
+        let is_compaction = kind.as_deref().is_some_and(|kind| COMPACTIONS.contains(&kind));
+        // The provider itself returns its compaction after the messages that it keeps, and these
+        // are the user's.
+        if is_compaction && has_answers {
+            cut = CutHistory { ignored: before(history, Some(n), body), ..CutHistory::default() };
+        }
+        has_answers |= !matches!(role.as_deref(), Some("user" | "developer" | "system"));
         let is_answer = is_of_answer(kind.as_deref(), role.as_deref(), raw.get());
-        is_whole = is_whole && kind.as_deref() != Some("item_reference");
-        match (begun.filter(|_| is_answer), units.last_mut()) {
+        cut.is_continued |= kind.as_deref() == Some("item_reference");
+        match (begun.filter(|_| is_answer), cut.units.last_mut()) {
             (Some(begin), Some(last)) => last.raw = body.get(begin..to).unwrap_or(last.raw),
             _ => {
-                units.push(one(raw.get()));
+                cut.units.push(Unit {
+                    raw: raw.get(),
+                    protocol: Protocol::Responses,
+                    ids: ResultIds::Original,
+                    is_compaction,
+                });
                 begun = is_answer.then_some(from);
             }
         }
     }
-    (units, is_whole)
+    cut
+}
+
+/// Returns the index of the last message with a compaction of Anthropic.
+fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize> {
+    const MARK: &[u8] = b"\"compaction\"";
+    memmem::find(body.as_bytes(), MARK)?;
+    history.iter().rposition(|raw| {
+        let is_block =
+            |block: &&RawValue| peek(block.get(), ["type"]) == [Some("compaction".into())];
+        memmem::find(raw.get().as_bytes(), MARK).is_some()
+            && Object::of(raw)
+                .and_then(|message| message.array("content"))
+                .is_some_and(|blocks| blocks.iter().any(is_block))
+    })
+}
+
+/// Returns the elements before the one at `at`, with their commas.
+fn before<'a>(history: &[&RawValue], at: Option<usize>, body: &'a str) -> &'a str {
+    let place = |raw: &&RawValue| span(body, raw).0;
+    let (first, end) = (history.first(), at.and_then(|at| history.get(at)));
+    let range = first.map(place).zip(end.map(place));
+    range.and_then(|(from, to)| body.get(from..to)).unwrap_or_default()
 }
 
 /// Whether an item is part of an answer.

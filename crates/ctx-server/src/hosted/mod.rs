@@ -18,7 +18,7 @@ use ctx_session::Home;
 pub(crate) use history::{History, HistoryItem, SyncResult};
 pub(crate) use open::{RecordedSession, SessionOptions, SummarySource, open};
 pub(crate) use session::{HostedSession, SentMessage};
-pub(crate) use turn::AssembledRequest;
+pub(crate) use turn::{AssembledRequest, OutgoingMessage};
 pub(crate) use unit::{Retain, Unit, UnitDigest, UnitSource, digest};
 pub(crate) use view::InForce;
 

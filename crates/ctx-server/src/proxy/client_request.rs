@@ -4,6 +4,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use ctx_dialect::wire::{Protocol, Route};
 use ctx_model::Url;
 
+use super::headers;
 use super::upstream::Family;
 
 /// A conversation request. Its headers stay in memory as long as it does.
@@ -20,6 +21,11 @@ pub(super) struct ClientRequest {
 impl ClientRequest {
     pub(super) fn protocol(&self) -> Protocol {
         self.route.protocol
+    }
+
+    /// Returns the key or login of the client.
+    pub(super) fn key(&self) -> Vec<u8> {
+        headers::secrets(&self.headers, self.query.as_deref(), None)
     }
 
     /// Whether the client is a tool runner of Anthropic's SDKs. It continues message threads by

@@ -24,6 +24,8 @@ pub struct ServerConfig {
     pub summaries: SummariesBy,
     /// Who compacts a history if the client asks for it, as Codex does. Default: `auto`.
     pub compaction: CompactionBy,
+    /// Whether the model can read what was cut, by tools that ctx answers. Default: `auto`.
+    pub retrieval: RetrievalBy,
     /// The maximum size of a request body, decoded, in bytes. Default: 64 MiB.
     #[schemars(range(min = 1024))]
     pub max_body_bytes: u64,
@@ -88,6 +90,19 @@ pub enum CompactionBy {
     Upstream,
 }
 
+/// When requests get the tools `ctx_expand` and `ctx_recall`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RetrievalBy {
+    /// From the first request on in which something is cut.
+    #[default]
+    Auto,
+    /// In each request with tools.
+    Tool,
+    /// Never.
+    Off,
+}
+
 /// `server.timeouts`: in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -122,6 +137,7 @@ impl Default for ServerConfig {
             upstreams: UpstreamsConfig::default(),
             summaries: SummariesBy::default(),
             compaction: CompactionBy::default(),
+            retrieval: RetrievalBy::default(),
             max_body_bytes: 64 << 20,
             max_requests: 256,
             max_conversations: 256,

@@ -8,6 +8,7 @@ use ctx_core::{EntryId, Tokens};
 
 use super::cache_break::CachedRequest;
 use super::learned_window::LearnedWindow;
+use super::retrieval::PostponedCalls;
 use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, StoredMessage};
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
@@ -25,6 +26,8 @@ pub(super) struct Conversation {
     cached: Mutex<Option<Arc<CachedRequest>>>,
     /// Whether a request was answered after a refusal, in its smaller form, since the last check.
     recovered: AtomicBool,
+    /// Calls of ctx's tools that came with calls of the client's tools.
+    pub(super) postponed: PostponedCalls,
     /// The size of the last request body; the memory use is proportional to it.
     bytes: AtomicUsize,
     /// Whether it has a file.
@@ -76,6 +79,7 @@ impl Conversation {
             reported: Mutex::new(None),
             cached: Mutex::new(None),
             recovered: AtomicBool::new(false),
+            postponed: PostponedCalls::default(),
             bytes: AtomicUsize::new(0),
             is_stored: AtomicBool::new(is_stored),
             used: AtomicU64::new(0),

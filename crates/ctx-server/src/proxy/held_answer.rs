@@ -135,7 +135,7 @@ impl HeldAnswer {
 }
 
 /// Whether an answer is compressed despite the request: the proxy cannot read it as it passes.
-fn is_encoded(headers: &HeaderMap) -> bool {
+pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
     let encoding = headers.get(CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

@@ -29,7 +29,9 @@ mod pending;
 mod prepare;
 mod redacted;
 mod relay;
+mod retrieval;
 mod store;
+mod stored_responses;
 mod summary_models;
 mod summary_record;
 mod token_owner;
@@ -63,8 +65,11 @@ use client_compaction::OriginalItems;
 use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
+use stored_responses::StoredResponses;
 
-pub use config::{CompactionBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
+pub use config::{
+    CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig,
+};
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
@@ -116,6 +121,7 @@ pub struct Proxy {
     warned: Mutex<HashSet<String>>,
     unwritten: Unwritten,
     originals: OriginalItems,
+    responses: StoredResponses,
     /// The providers that did not compact a history for their client.
     cannot_compact: Mutex<HashSet<Family>>,
 }
@@ -166,6 +172,7 @@ impl Proxy {
             metrics,
             originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
             salt,
+            responses: StoredResponses::default(),
             cannot_compact: Mutex::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),

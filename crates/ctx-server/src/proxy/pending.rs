@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::CONTENT_LENGTH;
 use bytes::Bytes;
-use ctx_core::Error;
+use ctx_core::{Error, Usage};
 use ctx_dialect::wire::{AnswerState, Watch};
 use ctx_model::Catalogue;
 use futures_util::stream;
@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Proxy;
 use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
+use super::stored_responses::StoredRequest;
 use crate::trace::{Record, RequestOutcome};
 
 /// Minimum size of a request that corrects the counter: in smaller ones, the tokens added by
@@ -28,6 +29,10 @@ pub(super) struct PendingRequest {
     /// The conversation, and the estimate of its request.
     conversation: Option<(Arc<Conversation>, u64)>,
     permit: Arc<OwnedSemaphorePermit>,
+    /// The request, if the provider stores its answer.
+    stored: Option<StoredRequest>,
+    /// The usage of the first round, and the cost of the rounds between it and the last one.
+    earlier: Option<(Usage, f64)>,
 }
 
 impl PendingRequest {
@@ -36,7 +41,15 @@ impl PendingRequest {
         protocol: &'static str,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { proxy, protocol, record: None, conversation: None, permit: Arc::new(permit) }
+        Self {
+            proxy,
+            protocol,
+            record: None,
+            conversation: None,
+            permit: Arc::new(permit),
+            stored: None,
+            earlier: None,
+        }
     }
 
     /// Returns the permit, for work that continues after the client has disconnected.
@@ -53,6 +66,11 @@ impl PendingRequest {
     ) {
         self.record = Some(Box::new(record));
         self.conversation = Some((conversation, estimated));
+    }
+
+    /// Sets the request of an answer that the provider stores.
+    pub(super) fn stores(&mut self, request: Option<StoredRequest>) {
+        self.stored = request;
     }
 
     /// Returns the record, for updates.
@@ -107,11 +125,17 @@ impl PendingRequest {
         {
             conversation.recovered();
         }
-        if let Some(usage) = usage {
+        if let Some(last) = usage {
+            // The results of later rounds are not part of the estimate.
+            let usage = self.earlier.map_or(last, |(first, _)| first);
             record.prompt_tokens = Some(usage.prompt());
             record.cached_tokens = Some(usage.cache_read);
-            let model = record.model.as_deref().and_then(|name| Catalogue::embedded().find(name));
-            record.cost_usd = model.map(|model| model.prices.cost(&usage).0);
+            record.cost_usd = cost(&record, &last).map(|last| match self.earlier {
+                Some((first, between)) => {
+                    cost(&record, &first).unwrap_or_default() + between + last
+                }
+                None => last,
+            });
             if let Some((conversation, estimated)) = &self.conversation
                 && outcome == RequestOutcome::Ok
                 && *estimated >= MIN_CALIBRATION_TOKENS
@@ -128,6 +152,12 @@ impl PendingRequest {
     }
 }
 
+/// Returns the cost of a usage at the catalogue's prices.
+fn cost(record: &Record, usage: &Usage) -> Option<f64> {
+    let model = record.model.as_deref().and_then(|name| Catalogue::embedded().find(name));
+    model.map(|model| model.prices.cost(usage).0)
+}
+
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.ends(RequestOutcome::Abandoned, None);
@@ -140,7 +170,7 @@ pub(super) fn is_plausible(counted: u64, estimated: u64) -> bool {
 }
 
 /// An answer that is being sent to the client.
-struct AnswerStream {
+pub(super) struct AnswerStream {
     answer: HeldAnswer,
     pending: PendingRequest,
     /// The number of remaining bytes, if announced.
@@ -151,7 +181,7 @@ struct AnswerStream {
 pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
     let length = answer.response.headers.get(CONTENT_LENGTH);
     let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    let passing = AnswerStream { answer, pending, left };
+    let passing = AnswerStream::new(answer, pending, left);
     let pieces = stream::unfold(Some(passing), |state| async move {
         let mut passing = state?;
         match passing.next().await {
@@ -161,7 +191,7 @@ pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
                 None
             }
             Err(error) => {
-                passing.pending.ends(RequestOutcome::Failed, Some(&passing.answer.watch));
+                passing.failed();
                 Some((Err(error), None))
             }
         }
@@ -170,7 +200,40 @@ pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
 }
 
 impl AnswerStream {
-    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(super) fn new(answer: HeldAnswer, pending: PendingRequest, left: Option<u64>) -> Self {
+        Self { answer, pending, left }
+    }
+
+    /// Continues with the answer of another round.
+    pub(super) fn next_round(&mut self, answer: HeldAnswer) {
+        self.answer.watch.end();
+        if let Some((request, answer)) =
+            self.pending.stored.as_mut().zip(self.answer.watch.take_response())
+        {
+            request.add_round(&answer);
+        }
+        if let Some((usage, record)) = self.answer.watch.usage().zip(self.pending.record.as_ref()) {
+            let more = || cost(record, &usage).unwrap_or_default();
+            let earlier = self.pending.earlier;
+            self.pending.earlier =
+                Some(earlier.map_or((usage, 0.0), |(first, c)| (first, c + more())));
+        }
+        self.answer = answer;
+    }
+
+    /// Records that ctx answered a call of the model.
+    pub(super) fn count_retrieval(&mut self) {
+        if let Some(record) = self.pending.known() {
+            *record.actions.entry("retrieval".to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Records that the answer broke off.
+    pub(super) fn failed(&mut self) {
+        self.pending.ends(RequestOutcome::Failed, Some(&self.answer.watch));
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let piece = match self.answer.held.pop_front() {
             Some(piece) => piece,
             None if self.answer.is_whole => return Ok(None),
@@ -192,10 +255,14 @@ impl AnswerStream {
         Ok(Some(piece))
     }
 
-    fn done(&mut self) {
+    /// Records the end of the answer.
+    pub(super) fn done(&mut self) {
         let watch = &mut self.answer.watch;
         watch.end();
         let is_ok = self.answer.response.status.is_success();
+        if let Some((request, answer)) = self.pending.stored.take().zip(watch.take_response()) {
+            self.pending.proxy.responses.add(request, &answer);
+        }
         let outcome = match (is_ok, watch.state(), watch.failure()) {
             (false, ..) | (true, AnswerState::Failure, _) => RequestOutcome::Refused,
             (true, _, Some(_)) => RequestOutcome::Failed,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::{OutgoingUnit, Request};
+use ctx_dialect::wire::{Request, takes_tools, with_tools};
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
 
@@ -17,9 +17,10 @@ use super::client_request::ClientRequest;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
+use super::retrieval::{self, MarkedHistory};
+use super::stored_responses::StoredRequest;
 use super::units::{self, RequestUnit};
 use super::{Proxy, headers};
-use crate::hosted::AssembledRequest;
 use crate::trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
@@ -33,6 +34,10 @@ pub(super) struct Prepared {
     pub(super) context: Option<RequestContext>,
     /// The content of the compaction item with which ctx answers.
     pub(super) compacted: Option<String>,
+    /// Whether it has the tools of ctx.
+    pub(super) retrieves: bool,
+    /// The client's request, if the provider stores its answer.
+    pub(super) stored: Option<StoredRequest>,
 }
 
 /// The description of a request.
@@ -78,7 +83,7 @@ pub(super) struct Retry {
 
 impl Prepared {
     fn untouched(body: Bytes) -> Self {
-        Self { body, context: None, compacted: None }
+        Self { body, context: None, compacted: None, retrieves: false, stored: None }
     }
 
     /// Whether the request can be reduced after a refusal.
@@ -107,7 +112,7 @@ pub(super) async fn prepare(
 ) -> Result<Prepared> {
     let compacts = matches!(purpose, Purpose::Compact);
     if !compacts && !has_reference(&client_request.route, &body) {
-        return prepare_whole(proxy, client_request, body, purpose).await;
+        return prepare_stored(proxy, client_request, body, purpose).await;
     }
     let session = Fingerprint::session(&client_request.headers);
     let query = client_request.query.as_deref();
@@ -133,6 +138,36 @@ pub(super) async fn prepare(
         saved.session = prepared.context.as_ref().map(|context| context.conversation.id.clone());
         prepared.compacted = Some(proxy.originals.save(&saved, &owner)?);
     }
+    Ok(prepared)
+}
+
+/// Makes a request fit whose history the provider may store.
+async fn prepare_stored(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+    purpose: Purpose,
+) -> Result<Prepared> {
+    let (route, owner, text) = (&client_request.route, client_request.key(), utf8(&body)?);
+    let stored = match purpose {
+        Purpose::Send => StoredRequest::of(route, text, &owner),
+        Purpose::Retry(_) | Purpose::Compact => None,
+    };
+    let mut prepared = match proxy.responses.whole(route, text, &owner).map(Bytes::from) {
+        None => prepare_whole(proxy, client_request, body, purpose).await?,
+        Some(whole) => {
+            let mut prepared = prepare_whole(proxy, client_request, whole.clone(), purpose).await?;
+            // The provider has the history as it is. Whether it counts that is not known.
+            if prepared.body == whole {
+                prepared.body = body;
+                if let Some(context) = &mut prepared.context {
+                    context.estimated = 0;
+                }
+            }
+            prepared
+        }
+    };
+    prepared.stored = stored;
     Ok(prepared)
 }
 
@@ -220,18 +255,28 @@ async fn assemble(
     let Some(AssembledAttempt { assembled, record, estimated, sent }) = result? else {
         return Ok(None);
     };
-    let out = out(&assembled);
+    let protocol = client_request.protocol();
+    let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
+        && !client_request.route.is_ollama
+        && takes_tools(protocol, request.body(), retrieval::NAMES);
+    let marked = match retrieves {
+        true => MarkedHistory::of(&conversation, &assembled, units),
+        false => MarkedHistory::default(),
+    };
+    let out = marked.units(&assembled);
     if out.is_empty() {
         proxy.warn("no message of a request would remain: it passes unchanged");
         return Ok(None);
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
-    let body = match put {
-        Cow::Borrowed(_) => body.clone(),
-        Cow::Owned(text) => Bytes::from(text),
+    let tools = retrieves.then(|| with_tools(protocol, &put, &retrieval::tools())).flatten();
+    let retrieves = tools.is_some();
+    let body = match (tools, put) {
+        (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
+        (None, Cow::Borrowed(_)) => body.clone(),
     };
     let context = RequestContext { conversation, record, estimated, sent };
-    Ok(Some(Prepared { body, context: Some(context), compacted: None }))
+    Ok(Some(Prepared { body, context: Some(context), compacted: None, retrieves, stored: None }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.
@@ -245,18 +290,6 @@ fn unthreaded() -> Error {
     Error::new(ErrorKind::InvalidInput, "message threads are not supported by ctx")
         .with("error_code", "thread_unsupported_request")
         .hint("send the full conversation without `thread`")
-}
-
-/// Returns the outgoing history. A message and its unit in the body have the same index.
-fn out(assembled: &AssembledRequest) -> Vec<OutgoingUnit<'_>> {
-    assembled
-        .outgoing
-        .iter()
-        .map(|out| match (out.unchanged, out.index) {
-            (Some(at), _) => OutgoingUnit::Unchanged(at),
-            (None, of) => OutgoingUnit::Message { message: &out.message, of },
-        })
-        .collect()
 }
 
 /// Whether a JSON text has more than `most` objects, ignoring the content of strings.

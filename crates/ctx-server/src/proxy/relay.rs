@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::Route;
@@ -13,9 +14,11 @@ use super::body::{ContentEncoding, RequestBody};
 use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
 use super::config::CompactionBy;
-use super::held_answer::{HeldAnswer, hold_answer};
+use super::held_answer::{HeldAnswer, hold_answer, is_encoded};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
+use super::retrieval::{Exchange, Retrieval, retrieving};
+use super::stored_responses::refers;
 use super::{Family, Proxy, body, failure, headers};
 
 /// Maximum number of retries with a smaller request after an overflow.
@@ -71,6 +74,7 @@ impl Relay {
                 return failure::answer(Some(self.client_request.protocol()), status, &error);
             }
         };
+        self.pending.stores(prepared.stored.take());
         let mut attempt = 1;
         loop {
             self.note(&prepared, attempt);
@@ -140,8 +144,10 @@ impl Relay {
             let _held = (permit, space);
             prepare(&proxy, &client_request, content, purpose).await
         };
-        let is_large = self.content.bytes.len() > LARGE
-            || client_compaction::has_reference(&self.client_request.route, &self.content.bytes);
+        let (route, body) = (&self.client_request.route, &self.content.bytes);
+        let is_large = body.len() > LARGE
+            || client_compaction::has_reference(route, body)
+            || refers(route, body);
         let working = if is_large {
             let large_permit = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();
@@ -203,12 +209,32 @@ impl Relay {
             record.status = Some(answer.response.status.as_u16());
         }
         let status = answer.response.status;
-        let headers = headers::to_client(std::mem::take(&mut answer.response.headers));
-        // The length is needed again while the answer passes.
-        if let Some(length) = headers.get(axum::http::header::CONTENT_LENGTH) {
-            answer.response.headers.insert(axum::http::header::CONTENT_LENGTH, length.clone());
-        }
-        let mut response = Response::new(passing(answer, self.pending));
+        let context = prepared.context.as_ref().filter(|_| prepared.retrieves);
+        let is_readable = status.is_success() && !is_encoded(&answer.response.headers);
+        let retrieval = context.filter(|_| is_readable).map(Retrieval::new);
+        let mut headers = headers::to_client(std::mem::take(&mut answer.response.headers));
+        let body = match retrieval {
+            Some(retrieval) => {
+                // The length of all rounds is not known.
+                headers.remove(CONTENT_LENGTH);
+                let exchange = Exchange {
+                    retrieval,
+                    body: prepared.body.clone(),
+                    window: prepared.window(),
+                    proxy: self.proxy,
+                    client_request: self.client_request,
+                };
+                retrieving(exchange, answer, self.pending)
+            }
+            None => {
+                // The length is needed again while the answer passes.
+                if let Some(length) = headers.get(CONTENT_LENGTH) {
+                    answer.response.headers.insert(CONTENT_LENGTH, length.clone());
+                }
+                passing(answer, self.pending)
+            }
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response

@@ -123,6 +123,10 @@ impl SummaryTarget<'_> {
     /// Creates the model at its endpoint, if its API and credentials are supported.
     pub(super) fn model(&self, client: Arc<Client>) -> Option<HttpModel> {
         let mut base = self.url.clone();
+        // Ollama has OpenAI's API beside its own.
+        if let Some(before) = self.url.path().strip_suffix("/api/chat") {
+            base.set_path(&format!("{before}/v1"));
+        }
         let api = match self.protocol {
             Protocol::Chat => Api::OpenAiCompletions,
             Protocol::Responses => Api::OpenAiResponses,

@@ -1,13 +1,25 @@
 //! OpenAI Chat Completions.
 
+use ctx_core::Usage;
+
 use super::{AnswerFindings, says};
 use crate::json::{Object, elements, string};
 use crate::openai_chat::REASONING;
 
-/// Reads an answer that was not streamed.
+/// Reads an answer that was not streamed, or an object of Ollama's stream.
 pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>) {
     choices(found, answer, "message");
-    found.finished = found.finished || answer.has("choices");
+    found.finished = found.finished || answer.has("choices") || answer.is_true("done");
+    // Ollama's own API.
+    if let Some(message) = answer.object("message") {
+        found.content_if(is_filled(&message) || says(&message, "thinking"));
+        found.finish(answer.owned("done_reason"));
+        let count = |key| answer.count(key);
+        if let Some(input) = count("prompt_eval_count") {
+            let output = count("eval_count").unwrap_or_default();
+            found.usage = Some(Usage { input, output, ..Usage::default() });
+        }
+    }
 }
 
 /// Reads a chunk of a stream.

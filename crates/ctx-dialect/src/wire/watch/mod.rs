@@ -73,6 +73,7 @@ struct AnswerFindings {
     failure: Option<Failure>,
     finish: Option<String>,
     finished: bool,
+    response: Option<String>,
 }
 
 impl Watch {
@@ -124,6 +125,11 @@ impl Watch {
         self.found.finish.as_deref()
     }
 
+    /// Takes the complete response object of the Responses API.
+    pub fn take_response(&mut self) -> Option<String> {
+        self.found.response.take()
+    }
+
     /// Whether the answer ended because the window is full.
     pub fn is_window_full(&self) -> bool {
         self.found.finish.as_deref() == Some("model_context_window_exceeded")
@@ -155,7 +161,10 @@ impl AnswerFindings {
         }
         match protocol {
             Protocol::Chat => chat::whole(self, &object),
-            Protocol::Responses => responses::whole(self, &object, json),
+            Protocol::Responses => {
+                responses::whole(self, &object, json);
+                self.response = Some(json.to_owned());
+            }
             Protocol::Messages => messages::whole(self, &object),
             Protocol::Gemini => gemini::chunk(self, &object),
         }

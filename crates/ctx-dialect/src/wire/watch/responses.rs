@@ -9,8 +9,11 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) 
     match &*kind {
         "response.created" | "response.in_progress" | "response.queued" => {}
         "response.completed" | "response.incomplete" | "response.done" | "response.failed" => {
-            if let Some(answer) = event.object("response") {
+            if let Some(raw) = event.get("response")
+                && let Some(answer) = Object::of(raw)
+            {
                 whole(found, &answer, json);
+                found.response = Some(raw.get().to_owned());
             }
             found.finished = true;
             found.finish_as(&kind);

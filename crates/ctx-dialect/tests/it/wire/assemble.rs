@@ -416,8 +416,40 @@ fn a_provider_compaction_replaces_everything_before_it() {
     let body = r#"{"input":[{"type":"compaction","id":"cmp","encrypted_content":"x"},{"role":"user","content":"u"},{"type":"reasoning","encrypted_content":"y","summary":[]},{"type":"mcp_approval_request","id":"m","name":"f","arguments":"{}"}]}"#;
     let request = parse("responses", body);
     assert_eq!(request.units.len(), 3);
-    assert_eq!(request.units[0].read().role, Role::CompactionSummary);
+    assert!(request.units[0].read().meta.pinned);
     assert_eq!(request.units[2].read().role, Role::Assistant);
+}
+
+#[test]
+fn what_the_provider_ignores_has_no_units_and_stays_in_the_body() {
+    let call = r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#;
+    let items = format!(
+        r#"{{"input": [ {{"role":"user","content":"old"}}, {call} ,{{"type":"compaction","encrypted_content":"x"}}, {{"role":"user","content":"new"}} ]}}"#
+    );
+    let block = r#"{"role":"assistant","content":[{"type":"compaction","content":"s"},{"type":"text","text":"a"}]}"#;
+    let messages = format!(
+        r#"{{"messages": [{{"role":"user","content":"old"}} , {block}, {{"role":"user","content":"new"}} ]}}"#
+    );
+    for (api, body) in [("responses", items), ("messages", messages)] {
+        let request = parse(api, &body);
+        assert_eq!(request.units.len(), 2, "{api}");
+        assert!(request.units[0].read().meta.pinned && !request.units[1].read().meta.pinned);
+        let both = [OutgoingUnit::Unchanged(0), OutgoingUnit::Unchanged(1)];
+        assert_eq!(request.with_history(&both, None).unwrap(), body);
+        let text = Message::text(Role::User, "n2");
+        let changed = OutgoingUnit::Message { message: &text, of: Some(1) };
+        let out = request.with_history(&[both[0], changed], None).unwrap();
+        let key = if api == "responses" { "input" } else { "messages" };
+        let list =
+            |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()[key].take();
+        let (mut expected, out) = (list(&body), list(&out));
+        let last = expected.as_array().unwrap().len() - 1;
+        expected[last]["content"] = "n2".into();
+        assert_eq!(out, expected);
+    }
+    // The user's messages that a provider returns with its compaction are not ignored.
+    let kept = r#"{"input":[{"role":"user","content":"u"},{"type":"compaction","encrypted_content":"x"}]}"#;
+    assert_eq!(parse("responses", kept).units.len(), 2);
 }
 
 #[test]

@@ -103,7 +103,11 @@ impl Attempt<'_> {
             return Ok(false);
         }
         let model = self.request.model.as_deref().unwrap_or("(none)");
-        let Some(window) = query_window(self.proxy, self.client_request, model).await else {
+        let window = match self.request.window.map(Tokens::saturating_from) {
+            None => query_window(self.proxy, self.client_request, model).await,
+            by_request => by_request,
+        };
+        let Some(window) = window else {
             let assumed = known.window.tokens;
             self.proxy.warn(&format!(
                 "the window of model {model:?} is unknown, and its server does not report it: \

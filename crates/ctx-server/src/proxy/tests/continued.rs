@@ -107,3 +107,90 @@ async fn a_dropped_result_is_counted_and_reported() {
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
     assert!(metrics.contains("ctx_orphaned_results_total 1"), "{metrics}");
 }
+
+const RESPONSES: &str = "/v1/responses";
+
+/// Returns the body of a turn that continues a response, and its text.
+fn turn(n: usize, previous: Option<&Value>) -> Value {
+    let text = format!("Rule {n}: never delete file{n}.txt. ") + &"Read on. ".repeat(700);
+    let mut body = json!({ "model": "m", "input": [user(text)] });
+    if let Some(id) = previous {
+        body["previous_response_id"] = id.clone();
+    }
+    body
+}
+
+#[tokio::test]
+async fn a_history_stored_at_the_provider_is_sent_cut_when_it_does_not_fit() {
+    for streams in [false, true] {
+        let rig = Rig::new(provider(), Set::default()).await;
+        let mut previous: Option<Value> = None;
+        let mut cut = 0;
+        for n in 0..12 {
+            let mut body = turn(n, previous.as_ref());
+            body["stream"] = streams.into();
+            let got = rig.post(RESPONSES, &body).await;
+            assert_eq!(got.status, 200);
+            let sent = rig.last().json;
+            if sent != body {
+                cut += 1;
+                assert!(sent["previous_response_id"].is_null(), "{sent}");
+                let text = sent["input"].to_string();
+                assert!(text.contains("never delete file0.txt") && text.len() < 60_000, "{text}");
+                assert_eq!(sent["input"].as_array().unwrap().last(), Some(&body["input"][0]));
+            }
+            previous = Some(match streams {
+                false => got.json()["id"].clone(),
+                true => {
+                    let event = got.body.lines().find_map(|line| line.strip_prefix("data: "));
+                    serde_json::from_str::<Value>(event.unwrap()).unwrap()["response"]["id"].take()
+                }
+            });
+        }
+        assert!((1..12).contains(&cut), "{cut} of 12 were cut");
+        let warnings = rig.warnings.lock().unwrap().clone();
+        assert!(!warnings.iter().any(|text| text.contains("unchanged")), "{warnings:?}");
+        rig.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_reference_is_replaced_by_the_history() {
+    let respond = |request: &ctx_testkit::provider::Request| {
+        let refers = request.json.to_string().contains("item_reference")
+            || !request.json["previous_response_id"].is_null();
+        if refers && request.number > 2 { Step::overflow() } else { Step::text("done") }
+    };
+    for by_item in [false, true] {
+        let provider = FakeProvider::builder().respond(respond).start().unwrap();
+        let rig = Rig::new(provider, Set::default()).await;
+        let first = rig.post(RESPONSES, &turn(0, None)).await.json();
+        let mut body = turn(1, None);
+        if by_item {
+            let item = json!({ "type": "item_reference", "id": first["output"][0]["id"] });
+            body["input"] = json!([turn(0, None)["input"][0], item, body["input"][0]]);
+        } else {
+            body["previous_response_id"] = first["id"].clone();
+        }
+        for _ in 0..2 {
+            assert_eq!(rig.post(RESPONSES, &body).await.status, 200);
+        }
+        assert_eq!(rig.provider.count(), 4, "{by_item}");
+        let sent = rig.last().json["input"].to_string();
+        assert!(sent.contains("file0.txt") && sent.contains("Rule 1"), "{sent}");
+        rig.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_response_of_another_key_is_unknown() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let first = rig.post(RESPONSES, &turn(0, None)).await.json();
+    let mut body = turn(1, Some(&first["id"]));
+    body["input"][0]["content"] = "word ".repeat(20_000).into();
+    let other = [("authorization", "Bearer other")];
+    let got = rig.send(Method::POST, RESPONSES, &other, body.to_string()).await;
+    assert_eq!((got.status.as_u16(), rig.last().json), (200, body));
+    let warnings = rig.warnings.lock().unwrap().clone();
+    assert!(warnings.iter().any(|text| text.contains("passes unchanged")), "{warnings:?}");
+}

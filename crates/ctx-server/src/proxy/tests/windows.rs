@@ -105,3 +105,47 @@ async fn a_deployment_name_is_also_used_for_summaries() {
     assert_eq!(made.unwrap().outcome, SummaryOutcome::Written, "{:?}", warnings(&rig));
     assert_eq!(records[0].model.as_deref(), Some("gpt-4o"));
 }
+
+/// Returns a conversation in the form of Ollama's own API: calls have no ids, and their arguments
+/// are objects.
+fn native(rounds: usize) -> Vec<Value> {
+    let mut all = vec![user("Read the files. Never delete one.")];
+    for n in 0..rounds {
+        let function =
+            json!({ "name": "read", "arguments": { "path": format!("src/file{n}.rs") } });
+        all.push(
+            json!({ "role": "assistant", "content": "", "tool_calls": [{ "function": function }] }),
+        );
+        let text = format!("line of file {n}\n").repeat(500);
+        all.push(json!({ "role": "tool", "tool_name": "read", "content": text }));
+    }
+    all
+}
+
+#[tokio::test]
+async fn ollamas_own_chat_is_fitted_to_the_window_that_the_request_sets() {
+    let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
+    let rig = Rig::new(provider, Set { window: None, ..Set::default() }).await;
+    for rounds in 1..24 {
+        let body = json!({ "model": "local", "messages": native(rounds),
+            "options": { "num_ctx": 20_000 }, "tools": [{ "type": "function",
+                "function": { "name": "read", "parameters": { "type": "object" } } }] });
+        let got = rig.post("/api/chat", &body).await;
+        assert!(got.status == 200 && got.body.contains("done_reason"), "{got:?}");
+        let sent = rig.last();
+        assert_eq!(sent.path, "/api/chat");
+        assert!(sent.prompt.tokens() < 15_000, "{rounds}: {}", sent.prompt.tokens());
+        assert!(sent.json.to_string().contains("Never delete one."));
+        assert_eq!(
+            (&sent.json["tools"], &sent.json["options"]),
+            (&body["tools"], &body["options"])
+        );
+        let messages = sent.json["messages"].as_array().unwrap();
+        let calls = messages.iter().flat_map(|message| message["tool_calls"].as_array()).flatten();
+        assert!(calls.into_iter().all(|call| call["function"]["arguments"].is_object()));
+    }
+    let records = rig.records().await;
+    let last = records.last().unwrap();
+    assert_eq!((last.window, last.prompt_tokens.is_some()), (Tokens(20_000), true));
+    assert!(last.raw_tokens > last.sent_tokens);
+}

@@ -1,0 +1,84 @@
+//! Anthropic Messages.
+
+use ctx_core::ToolCall;
+
+use super::super::rewrite::patched;
+use super::{Answer, OpenPart, call_of};
+use crate::json::{Object, ObjectWriter, array, quote};
+
+/// Reads an event of a stream.
+pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &str) {
+    let index = event.count("index").unwrap_or_default();
+    match event.text("type").as_deref() {
+        Some("message_start") if answer.round > 0 => {}
+        Some("message_delta" | "message_stop") => answer.hold(name, data),
+        Some("content_block_start") => {
+            let block = event.object("content_block").unwrap_or_default();
+            let is_own = block.text("name").is_some_and(|name| answer.is_own(&name));
+            let place = (!is_own).then_some(answer.count);
+            answer.count += usize::from(!is_own);
+            let begin = event.get("content_block").map(|raw| raw.get().to_owned());
+            let begin = begin.unwrap_or_default();
+            answer.open.push(OpenPart { index, place, begin, ..OpenPart::default() });
+            emit(answer, event, place, name, data);
+        }
+        Some("content_block_delta") => {
+            let delta = event.object("delta").unwrap_or_default();
+            let Some(part) = answer.open_part(index) else { return answer.emit(name, data) };
+            let said = delta.text("text").or_else(|| delta.text("thinking"));
+            part.text.push_str(&said.unwrap_or_default());
+            part.json.push_str(&delta.text("partial_json").unwrap_or_default());
+            part.signature.push_str(&delta.text("signature").unwrap_or_default());
+            let place = part.place;
+            emit(answer, event, place, name, data);
+        }
+        Some("content_block_stop") => {
+            let Some(at) = answer.open.iter().position(|part| part.index == index) else {
+                return answer.emit(name, data);
+            };
+            let part = answer.open.remove(at);
+            let block = block(&part);
+            if let Some(call) = Object::parse(&block).ok().and_then(|block| call(&block)) {
+                answer.take(call);
+            }
+            answer.parts.push(block);
+            emit(answer, event, part.place, name, data);
+        }
+        _ => answer.emit(name, data),
+    }
+}
+
+/// Emits an event of a block under its index for the client.
+fn emit(answer: &mut Answer, event: &Object<'_>, place: Option<usize>, name: &str, data: &str) {
+    let Some(place) = place else { return };
+    match event.count("index") == Some(place as u64) {
+        true => answer.emit(name, data),
+        false => answer.emit(name, &patched(event, &[("index", Some(place.to_string()))])),
+    }
+}
+
+/// Returns a block with everything that followed its beginning.
+fn block(part: &OpenPart) -> String {
+    let Ok(begin) = Object::parse(&part.begin) else { return part.begin.clone() };
+    let text = (!part.text.is_empty()).then(|| quote(&part.text));
+    let signature = (!part.signature.is_empty()).then(|| quote(&part.signature));
+    let key = if begin.has("thinking") { "thinking" } else { "text" };
+    let values = [(key, text), ("signature", signature)];
+    let mut edits: Vec<_> = values.into_iter().filter(|(_, value)| value.is_some()).collect();
+    if !part.json.is_empty() {
+        edits.push(("input", Some(part.json.clone())));
+    }
+    patched(&begin, &edits)
+}
+
+/// Returns the call in a block.
+pub(super) fn call(block: &Object<'_>) -> Option<ToolCall> {
+    block.text("type").filter(|kind| kind == "tool_use")?;
+    let input = block.get("input").map_or("{}", |input| input.get());
+    Some(call_of(&block.text("id")?, &block.text("name")?, input))
+}
+
+/// Returns the answer of this round.
+pub(super) fn message(answer: &Answer) -> String {
+    ObjectWriter::new().text("role", "assistant").raw("content", array(&answer.parts)).end()
+}

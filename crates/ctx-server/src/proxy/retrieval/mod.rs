@@ -1,0 +1,210 @@
+//! Lets the model read what was cut, by tools that ctx adds to the request and answers itself.
+//!
+//! ```text
+//! cut request + tools -> provider -> call of a tool -> its result from the history of the conversation
+//!     -> the same request, the call and the result -> provider -> ... -> one answer for the client
+//! ```
+//!
+//! The client sees neither the tools nor the calls. The tools are added while something of the
+//! conversation is cut: in the first such request the cache breaks anyway.
+
+mod answer;
+mod rounds;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_core::{Block, Message, RawJson, Role, Tokens, ToolCall, ToolResult, ToolSpec};
+use ctx_dialect::wire::OutgoingUnit;
+
+use super::config::RetrievalBy;
+use super::conversation::Conversation;
+use super::prepare::RequestContext;
+use super::units::RequestUnit;
+use crate::hosted::{AssembledRequest, OutgoingMessage};
+
+pub(super) use rounds::{Exchange, retrieving};
+
+/// The tool that returns messages by id.
+const EXPAND: &str = "ctx_expand";
+/// The tool that searches in messages.
+const RECALL: &str = "ctx_recall";
+pub(super) const NAMES: &[&str] = &[EXPAND, RECALL];
+
+/// The part of the free window that the results of one answer may take.
+const SHARE: f64 = 1.0 / 3.0;
+/// The maximum size of the results of one answer.
+const MOST: Tokens = Tokens(20_000);
+/// Maximum number of answers with postponed calls that are remembered.
+const MOST_POSTPONED: usize = 64;
+
+/// The originals that the model can read in one answer.
+#[derive(Clone, Debug)]
+pub(super) struct Retrieval {
+    conversation: Arc<Conversation>,
+    /// The tokens left for results.
+    room: Tokens,
+}
+
+/// The results of calls that came together with calls of the client's tools, by the id of one of
+/// these: they are sent together with its result.
+#[derive(Debug, Default)]
+pub(super) struct PostponedCalls(Mutex<HashMap<String, Vec<(ToolCall, String)>>>);
+
+impl PostponedCalls {
+    fn add(&self, beside: String, answered: Vec<(ToolCall, String)>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST_POSTPONED && !beside.is_empty() {
+            all.insert(beside, answered);
+        }
+    }
+
+    fn beside(&self, id: &str) -> Option<Vec<(ToolCall, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+}
+
+impl Retrieval {
+    pub(super) fn new(context: &RequestContext) -> Self {
+        let record = &context.record;
+        let room = (record.window - record.sent_tokens).scale(SHARE).min(MOST);
+        Self { conversation: context.conversation.clone(), room }
+    }
+}
+
+/// Whether a request should have the tools, as far as its history is concerned.
+pub(super) fn is_wanted(by: RetrievalBy, assembled: &AssembledRequest, units: usize) -> bool {
+    let is_cut = || {
+        let outgoing = &assembled.outgoing;
+        outgoing.len() != units || outgoing.iter().any(|out| out.unchanged.is_none())
+    };
+    match by {
+        RetrievalBy::Off => false,
+        RetrievalBy::Tool => true,
+        RetrievalBy::Auto => is_cut(),
+    }
+}
+
+/// Returns the tools.
+pub(super) fn tools() -> Vec<ToolSpec> {
+    let spec = |name: &str, description: &str, parameters: serde_json::Value| ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: RawJson::from_text(parameters.to_string()),
+    };
+    vec![
+        spec(
+            EXPAND,
+            "Returns an earlier message or tool result of this conversation word for word, if it \
+             was shortened or replaced by a summary. Use it instead of repeating a call.",
+            serde_json::json!({
+                "type": "object",
+                "properties": {
+                    "id": { "type": "string",
+                        "description": "the id after `e:` in a summary, or in the note of a shortened result" },
+                    "from": { "type": "integer",
+                        "description": "the character to start from, for a text that was too long" }
+                },
+                "required": ["id"]
+            }),
+        ),
+        spec(
+            RECALL,
+            "Finds earlier messages of this conversation that left the context, by words that \
+             stand in them. Returns excerpts with their ids.",
+            serde_json::json!({
+                "type": "object",
+                "properties": { "query": { "type": "string" } },
+                "required": ["query"]
+            }),
+        ),
+    ]
+}
+
+/// A history with notes of what can be retrieved, and with the postponed calls.
+#[derive(Debug, Default)]
+pub(super) struct MarkedHistory {
+    /// For each outgoing message another form, and a message that follows it.
+    changes: Vec<(Option<Message>, Option<Message>)>,
+}
+
+impl MarkedHistory {
+    pub(super) fn of(
+        conversation: &Conversation,
+        assembled: &AssembledRequest,
+        units: &[RequestUnit<'_>],
+    ) -> Self {
+        let change = |out: &OutgoingMessage| {
+            let calls = calls_beside(&conversation.postponed, out);
+            (calls.or_else(|| noted(out, units)), results_beside(&conversation.postponed, out))
+        };
+        Self { changes: assembled.outgoing.iter().map(change).collect() }
+    }
+
+    /// Returns the outgoing history. A message and its unit in the body have the same index.
+    pub(super) fn units<'a>(&'a self, assembled: &'a AssembledRequest) -> Vec<OutgoingUnit<'a>> {
+        let mut units = Vec::with_capacity(assembled.outgoing.len());
+        for (n, out) in assembled.outgoing.iter().enumerate() {
+            let changes = self.changes.get(n);
+            let form = changes.and_then(|(form, _)| form.as_ref());
+            let next = changes.and_then(|(_, next)| next.as_ref());
+            units.push(match (form, out.unchanged) {
+                (Some(message), _) => OutgoingUnit::Message { message, of: out.index },
+                (None, Some(at)) => OutgoingUnit::Unchanged(at),
+                (None, None) => OutgoingUnit::Message { message: &out.message, of: out.index },
+            });
+            units.extend(next.map(|message| OutgoingUnit::Message { message, of: None }));
+        }
+        units
+    }
+}
+
+/// Returns an answer with the calls that were postponed because of one of its calls.
+fn calls_beside(postponed: &PostponedCalls, out: &OutgoingMessage) -> Option<Message> {
+    let answered = out.message.tool_calls().find_map(|call| postponed.beside(&call.id))?;
+    let mut message = Message::clone(&out.message);
+    message.blocks.extend(answered.into_iter().map(|(call, _)| Block::ToolCall(call)));
+    Some(message)
+}
+
+/// Returns the results of postponed calls, which follow the result of the client's call.
+fn results_beside(postponed: &PostponedCalls, out: &OutgoingMessage) -> Option<Message> {
+    let answered = out.message.tool_results().find_map(|result| postponed.beside(&result.call_id));
+    let results = answered?.into_iter().map(|(call, text)| {
+        Block::ToolResult(ToolResult {
+            call_id: call.id,
+            name: Some(call.name),
+            content: vec![Block::text(text)],
+            is_error: false,
+        })
+    });
+    Some(Message::new(Role::ToolResult, results.collect()))
+}
+
+/// Returns a message with a note in each result that was shortened.
+fn noted(out: &OutgoingMessage, units: &[RequestUnit<'_>]) -> Option<Message> {
+    let original = units.get(out.index.filter(|_| out.unchanged.is_none())?)?.message();
+    let before: Vec<_> = original.tool_results().collect();
+    let id = short(&out.id);
+    out.message.with_results(|n, result| {
+        if before.get(n).is_none_or(|before| before.content == result.content) {
+            return None;
+        }
+        let note = format!("[ctx: shortened; {EXPAND} with id {id} returns all of it]");
+        let mut content = result.content.clone();
+        match content.iter_mut().rev().find_map(|block| match block {
+            Block::Text { text } => Some(text),
+            _ => None,
+        }) {
+            Some(text) => text.extend(["\n", &note]),
+            None => content.push(Block::text(note)),
+        }
+        Some(content)
+    })
+}
+
+/// Returns an id without leading zeros.
+fn short(id: &str) -> &str {
+    let short = id.trim_start_matches('0');
+    if short.is_empty() { "0" } else { short }
+}
