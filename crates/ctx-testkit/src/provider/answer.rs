@@ -96,7 +96,7 @@ impl Scenario {
             true => speech.stream(api, step.crlf),
             false => speech.whole(api),
         };
-        let headers = if request.stream() { stream_headers(request) } else { Vec::new() };
+        let headers = if request.stream() { stream_headers(request, api) } else { Vec::new() };
         Response { usage: usage.unwrap_or_default(), ..response(200, headers, events) }
     }
 
@@ -156,9 +156,9 @@ impl Scenario {
         let dimensions = asked.map_or(self.dimensions, most);
         let vectors: Vec<_> =
             inputs.iter().map(|text| embeddings::embedding(text, dimensions)).collect();
-        match api {
-            Api::OllamaEmbed => embeddings::ollama(&request.json, &vectors, chars),
-            _ => embeddings::openai(&request.json, &vectors, chars),
+        match api.is_ollama() {
+            true => embeddings::ollama(&request.json, &vectors, chars),
+            false => embeddings::openai(&request.json, &vectors, chars),
         }
     }
 
@@ -177,7 +177,7 @@ impl Scenario {
             let words = faithful_summary(request.prompt.last_user(), longest(request));
             let speech = self.speech(request, step, text_answer(words));
             let events = speech.failing(api, &error, after, step.crlf);
-            return response(200, stream_headers(request), events);
+            return response(200, stream_headers(request, api), events);
         }
         let mut headers = failure.headers();
         headers.push(header("content-type", worded.content_type));
@@ -246,11 +246,14 @@ fn listed(request: &Request, body: String) -> String {
     if request.wants_list() { format!("[{body}]") } else { body }
 }
 
-fn stream_headers(request: &Request) -> Vec<(String, String)> {
-    if request.wants_list() {
-        return vec![header("content-type", "application/json")];
+fn stream_headers(request: &Request, api: Api) -> Vec<(String, String)> {
+    match api {
+        _ if api.is_ollama() => vec![header("content-type", "application/x-ndjson")],
+        _ if request.wants_list() => vec![header("content-type", "application/json")],
+        _ => {
+            vec![header("content-type", "text/event-stream"), header("cache-control", "no-cache")]
+        }
     }
-    vec![header("content-type", "text/event-stream"), header("cache-control", "no-cache")]
 }
 
 fn json_response(status: u16, body: String) -> Response {

@@ -6,6 +6,7 @@ pub(super) mod anthropic;
 pub(super) mod chat;
 pub(super) mod embeddings;
 pub(super) mod gemini;
+pub(super) mod ollama;
 pub(super) mod responses;
 
 /// The API of a request, determined from its method and the end of its path. The beginning of the
@@ -24,6 +25,8 @@ pub enum Api {
     Gemini,
     /// `POST .../models/M:countTokens`: Gemini.
     GeminiCount,
+    /// `POST .../api/chat`: Ollama.
+    OllamaChat,
     /// `POST .../messages/count_tokens`: Anthropic.
     CountTokens,
     /// `POST .../embeddings`: OpenAI and compatible providers.
@@ -45,6 +48,7 @@ impl Api {
             ("POST", ":generateContent", Self::Gemini),
             ("POST", ":streamGenerateContent", Self::Gemini),
             ("POST", ":countTokens", Self::GeminiCount),
+            ("POST", "/api/chat", Self::OllamaChat),
             ("POST", "/messages/count_tokens", Self::CountTokens),
             ("POST", "/embeddings", Self::Embeddings),
             ("POST", "/api/embed", Self::OllamaEmbed),
@@ -56,7 +60,10 @@ impl Api {
     /// Whether the model generates text. Only such requests take steps of a script, unless a step
     /// names another API.
     pub(super) fn is_completion(self) -> bool {
-        matches!(self, Self::Chat | Self::Responses | Self::Messages | Self::Gemini)
+        matches!(
+            self,
+            Self::Chat | Self::Responses | Self::Messages | Self::Gemini | Self::OllamaChat
+        )
     }
 
     /// Whether errors have Anthropic's format.
@@ -67,5 +74,10 @@ impl Api {
     /// Whether errors have Google's format.
     pub(super) fn is_google(self) -> bool {
         matches!(self, Self::Gemini | Self::GeminiCount)
+    }
+
+    /// Whether errors have Ollama's format.
+    pub(super) fn is_ollama(self) -> bool {
+        matches!(self, Self::OllamaChat | Self::OllamaEmbed)
     }
 }

@@ -204,7 +204,7 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
             let body = match api {
                 _ if api.is_anthropic() => anthropic_error(name, &message),
                 _ if api.is_google() => google_error(*status, name, &message),
-                Api::OllamaEmbed => json!({ "error": message }),
+                _ if api.is_ollama() => json!({ "error": message }),
                 _ => openai_error(name, None, code.as_deref(), &message),
             };
             (*status, JSON, body.to_string())

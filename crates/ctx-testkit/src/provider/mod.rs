@@ -1,10 +1,10 @@
 //! A fake model provider: an HTTP server on loopback that answers from a script.
 //!
 //! It speaks OpenAI chat completions and responses, Anthropic messages and Gemini (with token
-//! counting for both), each streamed or not, `/models`, and the embeddings of OpenAI and Ollama.
-//! Anything in front of these paths is ignored, so any base URL works. It needs no model: a script
-//! or a function supplies the answers; without either, the answer is a summary made of the prompt's
-//! own lines.
+//! counting for both) and Ollama's chat, each streamed or not, `/models`, and the embeddings of
+//! OpenAI and Ollama. Anything in front of these paths is ignored, so any base URL works. It needs
+//! no model: a script or a function supplies the answers; without either, the answer is a summary
+//! made of the prompt's own lines.
 //!
 //! It can produce all failures of a provider: refuse with the bodies of real providers, report an
 //! overflow with the wording of twenty of them, fail in the middle of a stream, wait for a release

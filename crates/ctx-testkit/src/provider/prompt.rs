@@ -162,7 +162,7 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
                 .filter_map(|key| fields.get(*key))
                 .map(|v| read(v, text, depth + 1))
                 .sum();
-            // In Anthropic's and Google's format, arguments of a call are an object.
+            // In Anthropic's and Ollama's format, arguments of a call are an object.
             for key in ["input", "arguments", "args"] {
                 if let Some(object @ Value::Object(_)) = fields.get(key) {
                     images += read(&Value::String(object.to_string()), text, depth + 1);

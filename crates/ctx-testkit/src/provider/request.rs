@@ -87,12 +87,13 @@ impl Request {
         in_body.or_else(in_path).unwrap_or_default()
     }
 
-    /// Whether it requests a stream.
+    /// Whether it requests a stream. Ollama streams by default.
     pub fn stream(&self) -> bool {
         if self.api == Some(Api::Gemini) {
             return self.path.contains(":streamGenerateContent");
         }
-        self.json.get("stream") == Some(&Value::Bool(true))
+        let asked = self.json.get("stream").and_then(Value::as_bool);
+        asked.unwrap_or(self.api == Some(Api::OllamaChat))
     }
 
     /// Whether its stream is a list (Gemini without `alt=sse`) instead of events.
@@ -107,6 +108,7 @@ impl Request {
             "/max_completion_tokens",
             "/max_output_tokens",
             "/generationConfig/maxOutputTokens",
+            "/options/num_predict",
         ];
         paths.iter().find_map(|path| self.json.pointer(path)).and_then(Value::as_u64)
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ctx_core::Usage;
 use serde_json::{Value, json};
 
-use super::api::{Api, anthropic, chat, gemini, responses};
+use super::api::{Api, anthropic, chat, gemini, ollama, responses};
 use super::delivery::Events;
 use super::script::{Answer, Call, Finish};
 
@@ -62,7 +62,10 @@ impl Event {
     }
 
     /// Returns its bytes on the wire.
-    fn bytes(&self, crlf: bool) -> Bytes {
+    fn bytes(&self, api: Api, crlf: bool) -> Bytes {
+        if api.is_ollama() {
+            return Bytes::from(format!("{}\n", self.data));
+        }
         let name = self.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         let event = format!("{name}data: {}\n\n", self.data);
         match crlf {
@@ -109,6 +112,7 @@ impl Speech {
             Api::Responses => responses::whole(self),
             Api::Messages => anthropic::whole(self),
             Api::Gemini => gemini::whole(self),
+            Api::OllamaChat => ollama::whole(self),
             _ => chat::whole(self),
         };
         Events::whole(body.to_string())
@@ -120,12 +124,13 @@ impl Speech {
             Api::Responses => responses::events(self),
             Api::Messages => anthropic::events(self),
             Api::Gemini => gemini::events(self),
+            Api::OllamaChat => ollama::events(self),
             _ => chat::events(self),
         };
         let last_text = events.iter().rposition(|event| event.is_text).filter(|_| self.endless);
         let all: Vec<_> = match self.is_list {
             true => as_list(&events),
-            false => events.iter().map(|event| event.bytes(crlf)).collect(),
+            false => events.iter().map(|event| event.bytes(api, crlf)).collect(),
         };
         let endless = last_text.and_then(|at| Some((at + 1, all.get(at)?.clone())));
         Events { all, endless }
@@ -145,7 +150,7 @@ impl Speech {
             true => {
                 Bytes::from(format!("{}{}]", if after == 0 { "[" } else { ",\r\n" }, failure.data))
             }
-            false => failure.bytes(crlf),
+            false => failure.bytes(api, crlf),
         });
         events
     }

@@ -62,7 +62,7 @@ impl Words {
             Api::Responses => Self::OpenaiResponses,
             Api::Messages | Api::CountTokens => Self::Anthropic,
             Api::Gemini | Api::GeminiCount => Self::Gemini,
-            Api::OllamaEmbed => Self::Ollama,
+            Api::OllamaChat | Api::OllamaEmbed => Self::Ollama,
             _ => Self::OpenaiChat,
         }
     }

@@ -9,6 +9,7 @@ use crate::client::{self, get, post};
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 const MESSAGES: &str = "/v1/messages";
+const OLLAMA: &str = "/api/chat";
 
 fn prompt(path: &str, stream: bool) -> Value {
     let user = json!([{ "role": "user", "content": "What is in src/lib.rs?" }]);
@@ -24,10 +25,11 @@ fn asked(path: &str, stream: bool, step: Step) -> client::Answer {
 }
 
 /// The location of the text: path, not streamed, streamed.
-const TEXT: [(&str, &str, &str); 3] = [
+const TEXT: [(&str, &str, &str); 4] = [
     (CHAT, "/choices/0/message/content", "/choices/0/delta/content"),
     (RESPONSES, "/output/0/content/0/text", "/delta"),
     (MESSAGES, "/content/0/text", "/delta/text"),
+    (OLLAMA, "/message/content", "/message/content"),
 ];
 
 #[test]
@@ -50,7 +52,12 @@ fn a_text_is_sent_in_every_api_whole_and_as_a_stream() {
 
 #[test]
 fn a_stream_has_many_events_and_the_end_of_its_api() {
-    let ends = [(CHAT, "[DONE]"), (RESPONSES, "response.completed"), (MESSAGES, "message_stop")];
+    let ends = [
+        (CHAT, "[DONE]"),
+        (RESPONSES, "response.completed"),
+        (MESSAGES, "message_stop"),
+        (OLLAMA, "\"done\":true"),
+    ];
     for (path, end) in ends {
         let events = asked(path, true, Step::text("word ".repeat(40))).events();
         assert!(events.len() > 8, "{path}: {events:?}");
@@ -74,6 +81,8 @@ fn a_finish_reason_has_the_wording_of_the_api() {
         (MESSAGES, Finish::Length, "/stop_reason", "max_tokens"),
         (MESSAGES, Finish::ContentFilter, "/stop_reason", "refusal"),
         (MESSAGES, Finish::WindowFull, "/stop_reason", "model_context_window_exceeded"),
+        (OLLAMA, Finish::Stop, "/done_reason", "stop"),
+        (OLLAMA, Finish::Length, "/done_reason", "length"),
     ];
     for (path, finish, place, word) in rows {
         let said = Answer { text: "x".into(), finish: Some(finish), ..Answer::default() };
@@ -93,7 +102,7 @@ fn tool_calls_and_thinking_are_sent_in_every_api() {
         Call { name: "run".into(), arguments: json!({ "command": "cargo test" }) },
     ];
     let said = Answer { thinking: "hm, let me see".into(), calls, ..Answer::default() };
-    for path in [CHAT, RESPONSES, MESSAGES] {
+    for path in [CHAT, RESPONSES, MESSAGES, OLLAMA] {
         let whole = asked(path, false, Step::answer(said.clone())).text();
         let stream = asked(path, true, Step::answer(said.clone())).text();
         for (form, answer) in [("whole", whole), ("stream", stream)] {
@@ -121,6 +130,7 @@ fn usage_is_scripted_computed_or_missing() {
         (CHAT, "/usage/prompt_tokens", "/usage/completion_tokens", [100, 9]),
         (RESPONSES, "/usage/input_tokens", "/usage/output_tokens", [100, 9]),
         (MESSAGES, "/usage/input_tokens", "/usage/output_tokens", [70, 9]),
+        (OLLAMA, "/prompt_eval_count", "/eval_count", [100, 9]),
     ];
     for (path, prompt, output, expected) in rows {
         let with = |usage| Answer { text: "x".into(), usage, ..Answer::default() };

@@ -2,7 +2,7 @@
 
 use ctx_core::Tokens;
 use ctx_testkit::provider::{
-    Api, Failure, FailureKind, FakeProvider, RetryAfter, Scenario, Step, When, Words,
+    Failure, FailureKind, FakeProvider, RetryAfter, Scenario, Step, When, Words,
 };
 use serde_json::{Value, json};
 
@@ -64,9 +64,7 @@ fn each_failure_has_the_status_and_format_of_its_api() {
         check_failure(kind, CHAT, openai, openai_says);
         check_failure(kind, MESSAGES, anthropic, anthropic_says);
     }
-    let embedding = When { api: Some(Api::OllamaEmbed), ..When::default() };
-    let provider = scripted([Step::error(K::NoSuchModel).when(embedding)]);
-    let ollama = post(&provider, "/api/embed", &body(false)).json();
+    let ollama = failing("/api/chat", false, K::NoSuchModel).json();
     assert!(ollama["error"].as_str().unwrap().contains("does not exist"));
     assert_eq!(failing(CHAT, false, Failure::new(K::Overloaded).status(200)).status, 200);
 }
@@ -93,6 +91,7 @@ fn an_error_can_follow_a_part_of_the_stream() {
         (CHAT, "/error/code", "server_is_overloaded"),
         ("/v1/responses", "/response/error/code", "server_is_overloaded"),
         (MESSAGES, "/error/type", "overloaded_error"),
+        ("/api/chat", "/error", "The server is currently overloaded. Please try again later."),
     ];
     for (path, place, word) in rows {
         let failure = Failure::new(FailureKind::Overloaded).in_stream(2);
@@ -183,7 +182,7 @@ fn any_response_can_be_scripted_and_any_api_can_fail() {
         Step::redirect("http://127.0.0.1:9/v1/chat/completions"),
         Step::raw(99, "no header\nat all", "x"),
         Step::error(FailureKind::RateLimited)
-            .when(When { api: Some(Api::Embeddings), ..When::default() }),
+            .when(When { api: Some(ctx_testkit::provider::Api::Embeddings), ..When::default() }),
     ];
     let provider = scripted(script);
     let answer = post(&provider, CHAT, &body(false));
