@@ -5,7 +5,7 @@ use ctx_runtime::EngineHealthRecorder;
 use ctx_session::{EngineHealthFile, FailedEngine, FailedEngines, Home, clock};
 use serde::Serialize;
 
-use crate::format::{shortened, thousands};
+use crate::format::{minute, shortened, thousands};
 use crate::out::Out;
 
 /// Maximum length of a reason.
@@ -74,9 +74,7 @@ pub(crate) fn forget(id: &str) {
 
 /// Describes the failures of an engine in one line.
 pub(crate) fn describe(trouble: &FailedEngine) -> String {
-    let error = &trouble.last_error;
-    let at = jiff::Timestamp::from_millisecond(trouble.at.0).ok();
-    let at = at.map_or_else(|| "?".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let (error, at) = (&trouble.last_error, minute(trouble.at));
     let times = match trouble.strikes {
         0 | 1 => String::new(),
         n => format!(", {} times since it last worked", thousands(n)),
@@ -86,5 +84,5 @@ pub(crate) fn describe(trouble: &FailedEngine) -> String {
         None => String::new(),
     };
     let (reason, verb) = (shortened(&error.message, REASON_CHARS), shortened(&error.verb, 40));
-    format!("failed at {at}: {reason} (in '{verb}'{times}){instead}")
+    format!("failed at {at} UTC: {reason} (in '{verb}'{times}){instead}")
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use ctx_core::Timestamp;
+
 pub(crate) use crate::wrap::wrapped;
 pub(crate) use ctx_runtime::words::{
     escaped, escaped_lines, escaped_piece, needs_escape, shortened, thousands,
@@ -25,6 +27,12 @@ pub(crate) fn counted(n: usize, thing: &str) -> String {
         _ if thing.ends_with('y') => format!("{number} {}ies", &thing[..thing.len() - 1]),
         _ => format!("{number} {thing}s"),
     }
+}
+
+/// Formats a time for the user, in UTC.
+pub(crate) fn minute(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.0).ok();
+    at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// Formats dollars and cents.

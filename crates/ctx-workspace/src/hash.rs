@@ -5,7 +5,6 @@ use std::fmt::Write;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use crate::settings::Cut;
 use ctx_search::SegmentId;
@@ -33,7 +32,7 @@ impl FileHash {
         hash.update(nth.to_le_bytes());
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hash.finalize()[..16]);
-        SegmentId(uuid_of(bytes))
+        SegmentId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
     pub(super) fn hex(&self) -> String {
@@ -56,10 +55,6 @@ impl FileHash {
         }
         Some(Self(bytes))
     }
-}
-
-fn uuid_of(bytes: [u8; 16]) -> Uuid {
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 impl Serialize for FileHash {

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use ctx_core::EntryId;
 use ctx_runtime::lookup::provenance::receipt_of;
 use ctx_session::{CompactionAuthor, StoredCompaction, Transcript};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::args::Compactions;
 use crate::entry_ids::ShortIds;
-use crate::format::{escaped, thousands};
+use crate::format::{escaped, minute, thousands};
 use crate::out::{Cell, DIM, GREEN, Out, Table};
 use crate::{receipt, setup};
 
@@ -85,20 +84,16 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
                 engine_of(compaction).unwrap_or_else(|| "ctx".to_owned())
             }
         };
-        let when = compaction.timestamp.and_then(|at| Timestamp::from_millisecond(at.0).ok());
-        let mut row: Vec<Cell> = vec![
-            ids.show(&compaction.id).into(),
+        vec![
+            Cell::from(ids.show(&compaction.id)),
             thousands(compaction.covered.messages as u64).into(),
             tokens(compaction.tokens_before).into(),
             tokens(compaction.tokens_after).into(),
             receipt.as_ref().map_or_else(|| "-".into(), receipt::coverage),
             writer.into(),
             state,
-        ];
-        row.push(
-            when.map_or_else(String::new, |when| when.strftime("%Y-%m-%d %R").to_string()).into(),
-        );
-        row
+            compaction.timestamp.map(minute).unwrap_or_default().into(),
+        ]
     });
     // Rows with full ids would exceed 80 columns; --json has them.
     let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];

@@ -10,7 +10,7 @@ mod stats;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_core::{ErrorKind, Timestamp};
+use ctx_core::ErrorKind;
 use ctx_runtime::lookup::Lookup;
 use ctx_runtime::memory_session;
 use ctx_session::key::FileId;
@@ -86,10 +86,4 @@ fn warn(of: &Lookup, out: &Out) {
 /// Returns the name under which memory stores a transcript's session.
 pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header.id.as_deref(), path)
-}
-
-/// Formats a time for the user, in UTC.
-pub(crate) fn minute(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).ok();
-    at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }

@@ -9,9 +9,9 @@ use ctx_runtime::lookup::provenance::{
 };
 use serde::Serialize;
 
-use super::memory::{self, minute};
+use super::memory;
 use crate::args::{Global, Why};
-use crate::format::{escaped, escaped_lines, escaped_piece, shortened, thousands};
+use crate::format::{escaped, escaped_lines, escaped_piece, minute, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, RED, YELLOW, table};
 use crate::receipt::kind_name;
 use crate::session_args::newest;

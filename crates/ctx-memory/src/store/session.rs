@@ -1,5 +1,6 @@
 //! One session's view of a memory.
 
+use std::any::Any;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) has_rules: bool,
     pub(super) extraction: Option<FactExtraction>,
     pub(super) cross_session: bool,
+    owner: Option<Arc<dyn Any + Send + Sync>>,
     pub(super) queue: Mutex<Queue>,
     /// Held while the queue is processed, so that messages stay in order.
     pub(super) working: Mutex<()>,
@@ -49,6 +51,7 @@ impl SessionMemory {
                 has_rules: false,
                 extraction: None,
                 cross_session: false,
+                owner: None,
                 queue: Mutex::default(),
                 working: Mutex::default(),
             }),
@@ -84,6 +87,12 @@ impl SessionMemory {
     #[must_use]
     pub fn with_cross_session(self, cross_session: bool) -> Self {
         self.with(|shared| shared.cross_session = cross_session)
+    }
+
+    /// Keeps `owner` alive as long as this memory.
+    #[must_use]
+    pub fn with_owner(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        self.with(|shared| shared.owner = Some(owner))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {

@@ -278,25 +278,6 @@ fn damage_warning(facts: &FactStore) -> Option<String> {
     Some(format!("{lines} of the facts ({path}) cannot be read and are ignored"))
 }
 
-/// A memory that archives before it recalls.
-struct FlushingMemory(SessionMemory);
-
-#[async_trait]
-impl MemoryStore for FlushingMemory {
-    fn archive(&self, entries: &[Arc<Entry>]) -> Result<()> {
-        self.0.archive(entries)
-    }
-
-    async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
-        self.0.flush().await?;
-        self.0.recall(request).await
-    }
-
-    async fn flush(&self) -> Result<()> {
-        self.0.flush().await
-    }
-}
-
 /// A memory that archives nothing.
 struct ReadOnlyMemory(Arc<dyn MemoryStore>);
 

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use async_trait::async_trait;
 use ctx_config::Models;
-use ctx_core::{Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels};
+use ctx_core::{MemoryStore, Result, SummaryModels};
 use ctx_engine_registry::Registry;
-use ctx_memory::{Config, SessionMemory};
+use ctx_memory::Config;
 
-use super::{AgentMemory, FlushingMemory, MemoryLocation, ReadOnlyMemory};
+use super::{AgentMemory, MemoryLocation, ReadOnlyMemory};
 use crate::spec::Resolved;
 use crate::sync::locked;
 
@@ -60,13 +59,13 @@ impl SharedMemories {
                 opened.memory.warnings.iter().cloned().for_each(warn);
                 let memory = opened.memory.clone().with_models(models.cloned());
                 let store = memory.of_session(session, resolved.counter);
-                return Ok(Some(Arc::new(SessionView { store, _opened: opened })));
+                return Ok(Some(Arc::new(store.with_owner(opened))));
             }
         };
         memory.warnings.iter().cloned().for_each(warn);
         let memory = memory.of_session(session, resolved.counter);
         Ok(Some(match at {
-            MemoryLocation::InProcess => Arc::new(FlushingMemory(memory)),
+            MemoryLocation::InProcess => Arc::new(memory),
             _ => Arc::new(ReadOnlyMemory(Arc::new(memory))),
         }))
     }
@@ -91,34 +90,5 @@ impl SharedMemories {
         let opened = Arc::new(OpenMemory { key, memory });
         open.push(Arc::downgrade(&opened));
         Ok(opened)
-    }
-}
-
-/// The view of one session on a shared memory.
-struct SessionView {
-    store: SessionMemory,
-    _opened: Arc<OpenMemory>,
-}
-
-#[async_trait]
-impl MemoryStore for SessionView {
-    fn archive(&self, entries: &[Arc<Entry>]) -> Result<()> {
-        self.store.archive(entries)
-    }
-
-    async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
-        self.store.recall(request).await
-    }
-
-    async fn flush(&self) -> Result<()> {
-        self.store.flush().await
-    }
-
-    async fn maintain(&self) -> Vec<String> {
-        self.store.maintain().await
-    }
-
-    async fn extract_facts(&self) -> Vec<String> {
-        self.store.extract_facts().await
     }
 }

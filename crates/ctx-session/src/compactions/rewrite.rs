@@ -13,7 +13,8 @@ use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::log::{LogOptions, RandomIds, SessionLog, is_foreign};
 use crate::schema::{
-    CTX_FIELD, CompactionExtra, Edits, NewEntry, SYSTEM_PROMPT_TYPE, TOOLS_TYPE, write_json_line,
+    CTX_FIELD, CompactionExtra, Edits, NewEntry, SYSTEM_PROMPT_TYPE, TOOLS_TYPE, json,
+    write_json_line,
 };
 use crate::transcript::{Branch, Transcript};
 
@@ -209,7 +210,7 @@ impl<'t> KeptEntries<'t> {
         let extra = CompactionExtra { archived: Some(name.into_owned()), ..extra };
         let mut edits = Edits::new(&text, &object);
         edits.set("parentId", "null".to_owned());
-        edits.set(CTX_FIELD, extra.json()?);
+        edits.set(CTX_FIELD, json(&extra)?);
         write_json_line(out, &edits.apply())
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use ctx_core::{IdSource, RawJson, Result, Timestamp};
 use ctx_dialect::json::Object;
 
-use super::texts::{erase_from_extra, holds, json, summary};
+use super::texts::{erase_from_extra, holds, summary};
 use super::{CitedEntries, EraseCriteria, Erased};
 use crate::disk::{self, LogFile};
 use crate::entry::{MessageEncoding, TreeEntry};
@@ -15,7 +15,7 @@ use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::{
     CTX_FIELD, CompactionExtra, Edits, FORGOTTEN_TYPE, Forgotten, NewEntry, PROJECTIONS_TYPE,
-    check_overlay_header, write_json_line,
+    check_overlay_header, json, write_json_line,
 };
 use crate::transcript::Transcript;
 
@@ -181,7 +181,7 @@ fn line_without(
     if kind == "compaction" {
         erased.summary_lines += summary(criteria, cited, &object, &mut edits);
         let mut extra = CompactionExtra::of(&object).unwrap_or_default();
-        let forms = erase_from_extra(criteria, &mut extra)?;
+        let forms = erase_from_extra(criteria, &mut extra);
         if forms > 0 || object.has(CTX_FIELD) {
             edits.set(CTX_FIELD, json(&extra)?);
         }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use ctx_core::{EntryId, Error, ErrorKind, RawJson, Result};
 use ctx_dialect::json::{Object, array, quote};
 
-use super::texts::{erase_from_extra, holds, json, summary};
+use super::texts::{erase_from_extra, holds, summary};
 use super::{CitedEntries, EraseCriteria, Erased, session_files};
 use crate::compactions::clear_stale;
 use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::log::{LogOptions, SessionLog, is_foreign};
-use crate::schema::{CTX_FIELD, CompactionExtra, Edits, PROJECTIONS_TYPE, write_json_line};
+use crate::schema::{CTX_FIELD, CompactionExtra, Edits, PROJECTIONS_TYPE, json, write_json_line};
 use crate::transcript::Transcript;
 
 /// Erases messages, and summary lines derived from them, from a ctx session and its archived files.
@@ -253,7 +253,7 @@ impl<'t> ErasedEntries<'t> {
         erased.summary_lines += summary(self.criteria, &self.cited, object, edits);
         let mut extra = CompactionExtra::of(object).unwrap_or_default();
         let before = extra.clone();
-        erased.forms += erase_from_extra(self.criteria, &mut extra)?;
+        erased.forms += erase_from_extra(self.criteria, &mut extra);
         if let Some(first) = entry.first_kept().filter(|&first| self.is_erased(first)) {
             let kept = self.next_kept(index, first);
             let id = kept.and_then(|kept| self.id(kept)).unwrap_or(&entry.id);

@@ -1,12 +1,12 @@
 //! Removing content derived from erased messages from texts and values, and from the summaries,
 //! details and projections of compactions.
 
-use ctx_core::{EntryId, Error, ErrorKind, Projection, RawJson, Result};
+use ctx_core::{EntryId, Projection, RawJson};
 use ctx_dialect::json::{Object, quote};
 use serde_json::Value;
 
 use super::{CitedEntries, EraseCriteria};
-use crate::schema::{CompactionExtra, Edits};
+use crate::schema::{CompactionExtra, Edits, json};
 
 /// How many levels of JSON inside JSON strings are searched. Tool arguments are one level.
 const NESTED: usize = 4;
@@ -114,25 +114,14 @@ pub(super) fn summary(
 
 /// Removes erased messages and their projections from the field `ctx` of a compaction. Returns the
 /// number of removed projections.
-pub(super) fn erase_from_extra(
-    criteria: &EraseCriteria<'_>,
-    extra: &mut CompactionExtra,
-) -> Result<usize> {
+pub(super) fn erase_from_extra(criteria: &EraseCriteria<'_>, extra: &mut CompactionExtra) -> usize {
     extra.staying.retain(|id| !criteria.covers(id));
     let before = extra.projections.len();
-    let mut kept = Vec::with_capacity(before);
-    for form in extra.projections.drain(..) {
-        if !form.entries().any(|id| criteria.covers(id)) && !holds(&json(&form)?, criteria.holds) {
-            kept.push(form);
-        }
-    }
-    extra.projections = kept;
-    Ok(before - extra.projections.len())
-}
-
-pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|e| Error::new(ErrorKind::InvalidInput, "cannot write the entry").source(e))
+    extra.projections.retain(|form| {
+        let stays = || json(form).is_ok_and(|form| !holds(&form, criteria.holds));
+        !form.entries().any(|id| criteria.covers(id)) && stays()
+    });
+    before - extra.projections.len()
 }
 
 /// Fields that describe the structure of a transcript, not its content.

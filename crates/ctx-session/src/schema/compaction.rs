@@ -1,9 +1,10 @@
 //! A compaction as ctx writes it: pi's entry with an additional field for ctx.
 
-use ctx_core::{Compacted, ContentHash, EntryId, Error, ErrorKind, Projection, RawJson, Result};
+use ctx_core::{Compacted, ContentHash, EntryId, Projection, RawJson, Result};
 use ctx_dialect::json::Object;
 use serde::{Deserialize, Serialize};
 
+use super::edits::json;
 use super::entry::NewEntry;
 
 /// The field of a compaction that contains its [`CompactionExtra`].
@@ -33,13 +34,6 @@ impl CompactionExtra {
     pub(crate) fn of(entry: &Object<'_>) -> Option<Self> {
         serde_json::from_str(entry.get(CTX_FIELD)?.get()).ok()
     }
-
-    /// Returns the value of the field `ctx`.
-    pub(crate) fn json(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|e| {
-            Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
-        })
-    }
 }
 
 /// Returns the entry of a compaction.
@@ -63,7 +57,7 @@ pub(crate) fn compaction_entry(
         // Tells pi that another program wrote the entry, so that pi does not continue its file
         // lists.
         from_hook: Some(!details.is_some_and(has_file_lists)),
-        ctx: Some(RawJson::from_text(extra.json()?)),
+        ctx: Some(RawJson::from_text(json(&extra)?)),
     })
 }
 

@@ -1,9 +1,10 @@
 //! The `custom` entries that ctx writes.
 
-use ctx_core::{ContentHash, EntryId, Error, ErrorKind, Projection, RawJson, Result};
+use ctx_core::{ContentHash, EntryId, Projection, RawJson, Result};
 use ctx_dialect::json::Object;
 use serde::{Deserialize, Serialize};
 
+use super::edits::json;
 use super::entry::NewEntry;
 
 /// The `customType` of an undo, with the entry's id as `targetId` in its data.
@@ -42,11 +43,6 @@ pub(crate) fn projections_entry(projections: &[Projection]) -> Result<Option<New
     if projections.is_empty() {
         return Ok(None);
     }
-    let data = serde_json::to_string(projections).map_err(|e| {
-        Error::new(ErrorKind::InvalidInput, "cannot write the projections as JSON").source(e)
-    })?;
-    Ok(Some(NewEntry::Custom {
-        custom_type: PROJECTIONS_TYPE.into(),
-        data: Some(RawJson::from_text(data)),
-    }))
+    let data = Some(RawJson::from_text(json(projections)?));
+    Ok(Some(NewEntry::Custom { custom_type: PROJECTIONS_TYPE.into(), data }))
 }

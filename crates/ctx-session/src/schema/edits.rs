@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ctx_core::text::Slice;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::{Object, quote};
+use serde::Serialize;
 
 use super::entry::iso;
 use crate::entry::byte_range;
@@ -66,6 +67,13 @@ impl<'t> Edits<'t> {
         out.push_str(self.text.slice(at..));
         out
     }
+}
+
+/// Returns a value as JSON.
+pub(crate) fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| {
+        Error::new(ErrorKind::InvalidInput, "cannot write the entry as JSON").source(e)
+    })
 }
 
 /// Writes a JSON text as one line.

@@ -109,8 +109,16 @@ impl FileStore {
         }
         Ok(Some(value))
     }
+}
 
-    fn write(&self, key: &str, value: &[u8]) -> Result<()> {
+#[async_trait]
+impl Store for FileStore {
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        let (_, path) = self.place(key)?;
+        self.read(key, &path)
+    }
+
+    async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         let (folder, path) = self.place(key)?;
         let size = value.len() as u64;
         if size > self.limits.value {
@@ -147,7 +155,8 @@ impl FileStore {
         Ok(())
     }
 
-    fn keys(&self, prefix: &str) -> Result<Vec<String>> {
+    /// The prefix must name an owner: `KIND/OWNER/`, optionally followed by more.
+    async fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let folder = self.folder(prefix)?;
         let mut keys = Vec::new();
         for path in values_in(&folder)? {
@@ -157,23 +166,6 @@ impl FileStore {
         }
         keys.sort();
         Ok(keys)
-    }
-}
-
-#[async_trait]
-impl Store for FileStore {
-    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        let (_, path) = self.place(key)?;
-        self.read(key, &path)
-    }
-
-    async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
-        self.write(key, value)
-    }
-
-    /// The prefix must name an owner: `KIND/OWNER/`, optionally followed by more.
-    async fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.keys(prefix)
     }
 }
 

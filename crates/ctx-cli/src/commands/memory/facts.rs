@@ -6,9 +6,8 @@ use std::sync::PoisonError;
 use ctx_memory::facts::{Fact, FactQuery, FactStore};
 use serde::Serialize;
 
-use super::minute;
 use crate::args::{Facts, Global};
-use crate::format::escaped;
+use crate::format::{escaped, minute};
 use crate::out::{Cell, DIM, Out, table};
 
 /// Default number of answers to a question.

@@ -6,10 +6,9 @@ use ctx_runtime::lookup::{SearchHit, SearchQuery, SearchReport};
 use ctx_search::ScoreParts;
 use ctx_session::clock;
 
-use super::minute;
 use crate::args::{Global, SearchMemory};
 use crate::entry_ids::ID_CHARS;
-use crate::format::{escaped, shortened, wrapped};
+use crate::format::{escaped, minute, shortened, wrapped};
 use crate::out::{BOLD, Cell, DIM, Out, Table, terminal_columns};
 use crate::setup;
 
