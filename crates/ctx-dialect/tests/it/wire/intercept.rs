@@ -203,3 +203,77 @@ fn a_body_gets_tools_and_results_and_keeps_the_rest() {
         }
     }
 }
+
+fn joined(protocol: Protocol, events: &[Value]) -> (String, Round) {
+    read(&mut Intercept::new(protocol, NAMES), &stream(protocol, events), 100_000)
+}
+
+#[test]
+fn text_beside_the_end_is_kept_when_the_answer_continues() {
+    let chat = json!({ "id": "c", "choices": [{ "index": 0, "finish_reason": "tool_calls",
+        "delta": { "role": "assistant", "content": "WAIT", "tool_calls": [
+            { "index": 0, "id": "x", "function": { "name": "lookup", "arguments": "{}" } }] } }] });
+    let call = json!({ "functionCall": { "name": "lookup", "args": {} } });
+    let gemini = json!({ "candidates": [{ "finishReason": "STOP",
+        "content": { "parts": [{ "text": "WAIT" }, call] } }] });
+    for (protocol, event, end) in
+        [(Protocol::Chat, chat, "tool_calls"), (Protocol::Gemini, gemini, "STOP")]
+    {
+        let mut intercept = Intercept::new(protocol, NAMES);
+        let (first, round) = read(&mut intercept, &stream(protocol, &[event]), 50);
+        assert_eq!(round.calls.len(), 1);
+        assert!(first.contains("WAIT") && !first.contains(end), "{first}");
+        let given_up = String::from_utf8(intercept.give_up()).unwrap();
+        assert!(!given_up.contains("WAIT") && !given_up.contains("lookup"), "{given_up}");
+    }
+}
+
+#[test]
+fn calls_with_one_index_are_told_apart() {
+    let delta = |id: &str, name: &str| {
+        let call = json!({ "index": 0, "id": id, "extra": id,
+            "function": { "name": name, "arguments": "{\"path\":1}" } });
+        json!({ "choices": [{ "delta": { "tool_calls": [call] }, "finish_reason": null }] })
+    };
+    let end = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] });
+    for calls in [[("x1", "lookup"), ("x2", "read")], [("x2", "read"), ("x1", "lookup")]] {
+        let events = [delta(calls[0].0, calls[0].1), delta(calls[1].0, calls[1].1), end.clone()];
+        let (out, round) = joined(Protocol::Chat, &events);
+        assert!(out.contains("read") && !out.contains("lookup"), "{out}");
+        let (beside, own) = round.postponed.unwrap();
+        assert_eq!((&*beside, own[0].arguments.as_str()), ("x2", "{\"path\":1}"));
+    }
+    // Unknown fields of a call, such as signatures, go back.
+    let (_, round) = joined(Protocol::Chat, &[delta("x1", "lookup"), end]);
+    assert!(round.answer.contains(r#""extra":"x1""#), "{}", round.answer);
+}
+
+#[test]
+fn a_compaction_in_a_streamed_answer_goes_back_with_its_text() {
+    let block = |index: usize, block: Value, delta: Value| {
+        [
+            json!({ "type": "content_block_start", "index": index, "content_block": block }),
+            json!({ "type": "content_block_delta", "index": index, "delta": delta }),
+            json!({ "type": "content_block_stop", "index": index }),
+        ]
+    };
+    let summary = json!({ "type": "compaction_delta", "content": "SUMMARY" });
+    let torn = json!({ "type": "input_json_delta", "partial_json": "{\"id\":" });
+    let call = json!({ "type": "tool_use", "id": "t", "name": "lookup", "input": {} });
+    let mut events = vec![json!({ "type": "message_start", "message": {} })];
+    events.extend(block(0, json!({ "type": "compaction", "content": null }), summary));
+    events.extend(block(1, call, torn));
+    let (_, round) = joined(Protocol::Messages, &events);
+    assert_eq!(round.calls[0].arguments.as_str(), "{}");
+    assert!(round.answer.contains(r#"{"type":"compaction","content":"SUMMARY"}"#), "{round:?}");
+}
+
+#[test]
+fn the_end_is_not_held_if_there_is_no_such_call() {
+    for protocol in Protocol::ALL {
+        let sent = answer(protocol, "text", Some("read"));
+        let mut intercept = Intercept::new(protocol, NAMES);
+        assert_eq!(intercept.push(sent.as_bytes()), sent.as_bytes(), "{protocol}");
+        assert!(intercept.end_round().out.is_empty(), "{protocol}");
+    }
+}

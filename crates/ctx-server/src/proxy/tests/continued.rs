@@ -194,3 +194,20 @@ async fn a_response_of_another_key_is_unknown() {
     let warnings = rig.warnings.lock().unwrap().clone();
     assert!(warnings.iter().any(|text| text.contains("passes unchanged")), "{warnings:?}");
 }
+
+#[tokio::test]
+async fn a_response_that_is_its_own_parent_is_unknown() {
+    let whole = |n: usize| {
+        let item = json!({ "type": "message", "id": format!("m{n}"), "role": "assistant",
+            "content": [{ "type": "output_text", "text": "x" }] });
+        json!({ "id": "loop", "object": "response", "status": "completed", "output": [item] })
+    };
+    let steps = (0..3).map(|n| Step::raw(200, "application/json", whole(n).to_string()));
+    let provider = FakeProvider::builder().script(steps).start().unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    for previous in [None, Some(&json!("loop")), Some(&json!("loop"))] {
+        let body = turn(1, previous);
+        assert_eq!(rig.post(RESPONSES, &body).await.status, 200);
+        assert_eq!(rig.last().json, body);
+    }
+}

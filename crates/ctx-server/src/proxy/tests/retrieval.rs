@@ -310,3 +310,60 @@ async fn messages_are_found_by_their_words() {
     assert_eq!((got.status.as_u16(), rig.provider.count()), (200, 2), "{}", rig.last().json);
     assert!(got.body.contains("Found."));
 }
+
+#[tokio::test]
+async fn arguments_of_another_type_and_calls_of_stored_histories_are_understood() {
+    let respond = |request: &Request| match calls(request) {
+        0 => {
+            let own = call(EXPAND, json!({ "id": 2, "from": null }));
+            says("Both.", vec![own, call("read", json!({ "path": "b.rs" }))])
+        }
+        _ => Step::text("Done."),
+    };
+    let provider = FakeProvider::builder().respond(respond).start().unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let all = history("responses", 40);
+    let got = rig.post(path("responses", false), &body("responses", false, &all)).await.json();
+    let (_, output) = answered("responses", &got);
+    let mut next = body("responses", false, &[output]);
+    next["previous_response_id"] = got["id"].clone();
+    assert_eq!(rig.post(path("responses", false), &next).await.status, 200);
+    let sent = rig.last();
+    assert_eq!(calls(&sent), 1, "{}", sent.json);
+    assert!(has(&sent.json, &file(0)) && has(&sent.json, "the client's"));
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_in_a_later_round_breaks_the_answer() {
+    let respond = |request: &Request| match calls(request) {
+        0 => says("Let me look.", vec![call(EXPAND, json!({ "id": "2" }))]),
+        _ => Step::error(ctx_testkit::provider::FailureKind::RateLimited),
+    };
+    let provider = FakeProvider::builder().respond(respond).start().unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let url = format!("{}{}", rig.url, path("chat", true));
+    let request = ctx_model::Request {
+        method: Method::POST,
+        url: Url::parse(&url).unwrap(),
+        headers: [(axum::http::header::AUTHORIZATION, "Bearer k".parse().unwrap())]
+            .into_iter()
+            .collect(),
+        body: body("chat", true, &history("chat", 40)).to_string().into(),
+    };
+    let mut response = rig.client.send(request).await.unwrap();
+    assert!(response.body.read_up_to(1 << 20).await.is_err());
+    assert_eq!(rig.provider.count(), 2);
+}
+
+#[tokio::test]
+async fn tools_in_each_request_do_not_replace_a_reference_that_fits() {
+    let config = "{ server: { summaries: 'extractive', retrieval: 'tool' } }";
+    let rig = Rig::new(reader(), Set { config, ..Set::default() }).await;
+    let first = body("responses", false, &history("responses", 1));
+    let got = rig.post(path("responses", false), &first).await.json();
+    assert!(has_tool(&rig.provider.requests()[0]));
+    let mut next = body("responses", false, &[user("And now?")]);
+    next["previous_response_id"] = got["id"].clone();
+    assert_eq!(rig.post(path("responses", false), &next).await.status, 200);
+    assert_eq!(rig.last().json, next);
+}
