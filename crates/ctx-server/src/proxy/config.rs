@@ -94,7 +94,7 @@ pub enum CompactionBy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RetrievalBy {
-    /// From the first request on in which something is cut.
+    /// While something is cut, from a request on in which the cache breaks anyway.
     #[default]
     Auto,
     /// In each request with tools.

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ctx_core::{EntryId, Tokens};
 
 use super::cache_break::CachedRequest;
+use super::config::RetrievalBy;
 use super::learned_window::LearnedWindow;
 use super::retrieval::PostponedCalls;
 use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, StoredMessage};
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
+use crate::trace::Record;
 
 /// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Conversation {
     cached: Mutex<Option<Arc<CachedRequest>>>,
     /// Whether a request was answered after a refusal, in its smaller form, since the last check.
     recovered: AtomicBool,
+    /// Whether the last request had ctx's tools.
+    retrieves: AtomicBool,
     /// Calls of ctx's tools that came with calls of the client's tools.
     pub(super) postponed: PostponedCalls,
     /// The size of the last request body; the memory use is proportional to it.
@@ -79,6 +83,7 @@ impl Conversation {
             reported: Mutex::new(None),
             cached: Mutex::new(None),
             recovered: AtomicBool::new(false),
+            retrieves: AtomicBool::new(false),
             postponed: PostponedCalls::default(),
             bytes: AtomicUsize::new(0),
             is_stored: AtomicBool::new(is_stored),
@@ -108,6 +113,18 @@ impl Conversation {
 
     pub(super) fn cached(&self) -> Option<Arc<CachedRequest>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the next request may have ctx's tools: they are added where the cache breaks anyway.
+    pub(super) fn may_retrieve(&self, by: RetrievalBy, next: &Record) -> bool {
+        by == RetrievalBy::Tool
+            || self.retrieves.load(Ordering::Relaxed)
+            || self.cached().is_none()
+            || next.prefix_break.is_some()
+    }
+
+    pub(super) fn set_retrieves(&self, retrieves: bool) {
+        self.retrieves.store(retrieves, Ordering::Relaxed);
     }
 
     /// Records that a smaller form was accepted.

@@ -272,9 +272,12 @@ async fn assemble(
         return Ok(None);
     };
     let protocol = client_request.protocol();
-    let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
+    let retrieval = proxy.settings.config.retrieval;
+    let retrieves = retrieval::is_wanted(retrieval, &assembled, units.len())
+        && conversation.may_retrieve(retrieval, &record)
         && !client_request.route.is_ollama
         && takes_tools(protocol, request.body(), retrieval::NAMES);
+    conversation.set_retrieves(retrieves);
     let marked = match retrieves {
         true => MarkedHistory::of(&conversation, &assembled, units),
         false => MarkedHistory::default(),

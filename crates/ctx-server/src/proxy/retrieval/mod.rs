@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The client sees neither the tools nor the calls. The tools are added while something of the
-//! conversation is cut: in the first such request the cache breaks anyway.
+//! conversation is cut, from the first request on in which the cache breaks anyway.
 
 mod answer;
 mod rounds;

@@ -367,3 +367,31 @@ async fn tools_in_each_request_do_not_replace_a_reference_that_fits() {
     assert_eq!(rig.post(path("responses", false), &next).await.status, 200);
     assert_eq!(rig.last().json, next);
 }
+
+#[tokio::test]
+async fn the_tools_are_added_where_the_cache_breaks_anyway() {
+    let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let (mut shortened, mut tools) = (0, None);
+    for n in 1..40 {
+        let mut all = history("chat", n);
+        all.pop();
+        // A result that is shortened when it is sent first.
+        if n > 1 {
+            all[4]["content"] = "a long line of a log file\n".repeat(2_000).into();
+        }
+        let body = body("chat", false, &all);
+        assert_eq!(rig.post(path("chat", false), &body).await.status, 200);
+        let sent = rig.last();
+        if has_tool(&sent) {
+            let count = sent.json["messages"].as_array().unwrap().len();
+            assert!(count < all.len(), "{n}: nothing but the new result is cut");
+            let now = sent.json["tools"].clone();
+            assert_eq!(&now, tools.get_or_insert(now.clone()));
+            continue;
+        }
+        assert!(tools.is_none(), "{n}: the tools went");
+        shortened += usize::from(sent.json["messages"] != body["messages"]);
+    }
+    assert!(shortened > 0 && tools.is_some(), "{shortened}");
+}
