@@ -11,7 +11,7 @@ const NAMES: &[&str] = &["lookup"];
 fn stream(protocol: Protocol, events: &[Value]) -> String {
     let is_named = matches!(protocol, Protocol::Messages | Protocol::Responses);
     let event = |event: &Value| match is_named {
-        true => format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()),
+        true => format!("event: {}\ndata: {event}\n\n", event["type"].as_str().expect("a type")),
         false => format!("data: {event}\n\n"),
     };
     let end = if protocol == Protocol::Chat { "data: [DONE]\n\n" } else { "" };
@@ -101,7 +101,7 @@ fn read(intercept: &mut Intercept, answer: &str, size: usize) -> (String, Round)
     }
     let round = intercept.end_round();
     out.extend(&round.out);
-    (String::from_utf8(out).unwrap(), round)
+    (String::from_utf8(out).expect("UTF-8"), round)
 }
 
 #[test]

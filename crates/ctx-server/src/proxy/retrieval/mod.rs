@@ -49,22 +49,25 @@ pub(super) struct Retrieval {
     room: Tokens,
 }
 
+/// Calls with their results.
+type AnsweredCalls = Vec<(ToolCall, String)>;
+
 /// The results of calls that came together with calls of the client's tools, by the id of one of
 /// these: they are sent together with its result, in each request that has it.
 #[derive(Debug, Default)]
 pub(super) struct PostponedCalls {
     /// Oldest first.
-    calls: Mutex<VecDeque<(String, Vec<(ToolCall, String)>)>>,
+    calls: Mutex<VecDeque<(String, AnsweredCalls)>>,
     /// The characters of these results in the last request.
     sent: AtomicUsize,
 }
 
 impl PostponedCalls {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Vec<(ToolCall, String)>)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, AnsweredCalls)>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, beside: String, answered: Vec<(ToolCall, String)>) {
+    fn add(&self, beside: String, answered: AnsweredCalls) {
         let mut all = self.lock();
         if !beside.is_empty() {
             all.push_back((beside, answered));
@@ -74,7 +77,7 @@ impl PostponedCalls {
         }
     }
 
-    fn beside(&self, id: &str) -> Option<Vec<(ToolCall, String)>> {
+    fn beside(&self, id: &str) -> Option<AnsweredCalls> {
         let all = self.lock();
         all.iter().find(|(beside, _)| beside == id).map(|(_, answered)| answered.clone())
     }

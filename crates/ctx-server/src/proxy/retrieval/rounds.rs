@@ -13,7 +13,7 @@ use super::super::Proxy;
 use super::super::client_request::ClientRequest;
 use super::super::held_answer::{HeldAnswer, hold_answer};
 use super::super::pending::{AnswerStream, PendingRequest};
-use super::{NAMES, Retrieval};
+use super::{AnsweredCalls, NAMES, Retrieval};
 
 /// Maximum number of rounds of one answer.
 const MOST_ROUNDS: usize = 8;
@@ -100,7 +100,7 @@ impl Rounds {
         }
     }
 
-    async fn answered(&mut self, calls: Vec<ToolCall>) -> Vec<(ToolCall, String)> {
+    async fn answered(&mut self, calls: Vec<ToolCall>) -> AnsweredCalls {
         let mut answered = Vec::with_capacity(calls.len());
         for call in calls {
             let text = self.exchange.retrieval.answer(&call).await;
