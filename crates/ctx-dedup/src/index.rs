@@ -22,7 +22,7 @@ type Pair = (u64, Option<u64>);
 
 /// A result whose lines pointers can name.
 #[derive(Debug)]
-struct Source {
+struct IndexedResult {
     place: NodeHandle,
     call: CallId,
     /// Its first line among all lines.
@@ -33,7 +33,7 @@ struct Source {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) hasher: RandomState,
-    sources: Vec<Source>,
+    sources: Vec<IndexedResult>,
     /// The lines of all sources, each with the last earlier one that begins the same pair of lines.
     lines: Vec<(Line, Option<u32>)>,
     /// The last line that begins a pair.
@@ -43,7 +43,8 @@ pub(crate) struct Index {
 impl Index {
     /// Forgets the results from a position on.
     pub(crate) fn cut(&mut self, view: &ContextView, from: usize) {
-        let stays = |source: &Source| view.position(source.place).is_some_and(|at| at < from);
+        let stays =
+            |source: &IndexedResult| view.position(source.place).is_some_and(|at| at < from);
         while let Some(source) = self.sources.pop_if(|source| !stays(source)) {
             for at in (source.start..self.lines.len()).rev() {
                 let pair = self.pair(at);
@@ -59,7 +60,7 @@ impl Index {
     /// Adds a result.
     pub(crate) fn add(&mut self, place: NodeHandle, call: CallId, lines: Vec<Line>) {
         let start = self.lines.len();
-        self.sources.push(Source { place, call, start });
+        self.sources.push(IndexedResult { place, call, start });
         self.lines.extend(lines.into_iter().map(|line| (line, None)));
         for at in start..self.lines.len() {
             self.lines[at].1 = self.last.insert(self.pair(at), at as u32);
