@@ -48,13 +48,6 @@ impl<'a> Items<'a> {
         self.iter().next_back().is_some_and(is_trigger)
     }
 
-    /// Returns the body with other items, and without a reference to an earlier response.
-    pub fn complete<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
-        let body = self.replaced(items);
-        let whole = Object::parse(&body).map(|object| patched(&object, &[(PREVIOUS, None)]));
-        whole.unwrap_or(body)
-    }
-
     /// Returns the body with other items.
     pub fn replaced<T: AsRef<str>>(&self, items: impl IntoIterator<Item = T>) -> String {
         let (before, after) = (self.body.get(..self.at.start), self.body.get(self.at.end..));
@@ -66,6 +59,15 @@ impl<'a> Items<'a> {
 #[must_use]
 pub fn previous_response(body: &str) -> Option<String> {
     Object::parse_prefix(body).0.owned(PREVIOUS)
+}
+
+/// Returns a Responses body with these items as its input, instead of a reference to an earlier
+/// response.
+#[must_use]
+pub fn with_input_items<T: AsRef<str>>(body: &str, items: impl IntoIterator<Item = T>) -> String {
+    let (object, _) = Object::parse_prefix(body);
+    let input = Protocol::Responses.history();
+    patched(&object, &[(input, Some(array(items))), (PREVIOUS, None)])
 }
 
 /// Returns a Responses body that continues another response.
@@ -214,6 +216,12 @@ mod tests {
         for other in [r#"{"input":"compaction_trigger"}"#, "{}", "[]", r#"{"input":[1]"#] {
             assert!(Items::of(other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_reference_is_replaced_by_items() {
+        let body = r#"{"instructions":"hi","input":"hi","previous_response_id":"r","x": 1.50}"#;
+        assert_eq!(with_input_items(body, ["7"]), r#"{"instructions":"hi","input":[7],"x":1.50}"#);
     }
 
     #[test]

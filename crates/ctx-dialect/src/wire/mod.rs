@@ -50,7 +50,7 @@ mod watch;
 pub use assemble::OutgoingUnit;
 pub use compaction::{
     CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
-    previous_response, referenced_item, with_previous_response,
+    previous_response, referenced_item, with_input_items, with_previous_response,
 };
 pub use error::error_body;
 pub use intercept::{Intercept, Round};

@@ -20,7 +20,7 @@ use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
 use super::retrieval::{self, MarkedHistory};
-use super::stored_responses::{StoredRequest, WholeHistory};
+use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
 use super::{Proxy, headers};
 use crate::trace::Record;
@@ -159,12 +159,11 @@ async fn prepare_stored(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
-    let (route, owner, text) = (&client_request.route, client_request.key(), utf8(&body)?);
-    let stored = match purpose {
-        Purpose::Send => StoredRequest::of(route, text, &owner),
-        Purpose::Retry(_) | Purpose::Compact => None,
-    };
-    let mut prepared = match proxy.responses.whole(route, text, &owner) {
+    let (route, text) = (&client_request.route, utf8(&body)?);
+    let stored = StoredRequest::of(route, text, &client_request.key());
+    let whole = stored.as_ref().filter(|_| refers(route, &body));
+    let whole = whole.and_then(|request| proxy.responses.whole(request, text));
+    let mut prepared = match whole {
         None => prepare_whole(proxy, client_request, body, purpose).await?,
         Some(WholeHistory { body: whole, previous }) => {
             let mut prepared =

@@ -8,8 +8,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_dialect::json::Object;
-use ctx_dialect::wire::{Items, Protocol, Route, previous_response, referenced_item};
+use ctx_dialect::wire::{
+    Items, Protocol, Route, previous_response, referenced_item, with_input_items,
+};
 use memchr::memmem;
+use serde_json::json;
 
 use super::retrieval::NAMES;
 
@@ -78,7 +81,7 @@ impl StoredRequest {
         let owner = blake3::hash(owner);
         let parent = previous_response(body).map(|id| (owner, id));
         let items = match object.text("input") {
-            Some(text) => vec![user_item(&text).into()],
+            Some(text) => vec![json!({ "role": "user", "content": text }).to_string().into()],
             None => Items::of(body)?.iter().map(Arc::from).collect(),
         };
         Some(Self { owner, parent, items, answered: Vec::new(), responses: Vec::new() })
@@ -129,14 +132,10 @@ impl StoredResponses {
         }
     }
 
-    /// Returns a body with its whole history; `None` if it refers to nothing, or to something that
+    /// Returns the body of a request with its whole history; `None` if it refers to something that
     /// ctx has not seen.
-    pub(super) fn whole(&self, route: &Route, body: &str, owner: &[u8]) -> Option<WholeHistory> {
-        if !refers(route, body.as_bytes()) {
-            return None;
-        }
-        let request = StoredRequest::of(route, body, owner)?;
-        let (parts, previous) = self.history(&request)?;
+    pub(super) fn whole(&self, request: &StoredRequest, body: &str) -> Option<WholeHistory> {
+        let (parts, previous) = self.history(request)?;
         let items = parts.iter().rev().flat_map(|response| &response.items).cloned();
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let resolved = |item: Arc<str>| match referenced_item(&item) {
@@ -146,16 +145,7 @@ impl StoredResponses {
         let own = request.items.iter().cloned();
         let items: Option<Vec<Arc<str>>> = items.chain(own).map(resolved).collect();
         drop(all);
-        let items = items?;
-        let body = match Items::of(body) {
-            Some(own) => own.complete(items),
-            None => {
-                let text = Object::parse_prefix(body).0.get("input")?.get();
-                let listed = body.replacen(text, &format!("[{}]", user_item("")), 1);
-                Items::of(&listed)?.complete(items)
-            }
-        };
-        Some(WholeHistory { body, previous })
+        Some(WholeHistory { body: with_input_items(body, items?), previous })
     }
 
     /// Returns the responses that a request continues, newest first, and the id of the first.
@@ -185,8 +175,4 @@ impl StoredResponses {
 pub(super) fn refers(route: &Route, body: &[u8]) -> bool {
     let has = |key: &str| memmem::find(body, key.as_bytes()).is_some();
     route.protocol == Protocol::Responses && (has("previous_response_id") || has("item_reference"))
-}
-
-fn user_item(text: &str) -> String {
-    serde_json::json!({ "role": "user", "content": text }).to_string()
 }

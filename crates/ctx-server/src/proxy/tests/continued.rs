@@ -183,6 +183,24 @@ async fn a_refused_reference_is_replaced_by_the_history() {
 }
 
 #[tokio::test]
+async fn an_input_that_is_one_text_follows_the_history() {
+    let respond = |request: &ctx_testkit::provider::Request| match request.number {
+        2 => Step::overflow(),
+        _ => Step::text("done"),
+    };
+    let provider = FakeProvider::builder().respond(respond).start().unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let first = rig.post(RESPONSES, &turn(0, None)).await.json();
+    let body = json!({ "model": "m", "instructions": "Go on.", "input": "Go on.",
+        "previous_response_id": first["id"] });
+    assert_eq!(rig.post(RESPONSES, &body).await.status, 200);
+    let sent = rig.last().json;
+    assert_eq!(sent["instructions"], "Go on.");
+    assert!(sent["previous_response_id"].is_null(), "{sent}");
+    assert_eq!(sent["input"].as_array().unwrap().last(), Some(&user("Go on.")), "{sent}");
+}
+
+#[tokio::test]
 async fn a_response_of_another_key_is_unknown() {
     let rig = Rig::new(provider(), Set::default()).await;
     let first = rig.post(RESPONSES, &turn(0, None)).await.json();
