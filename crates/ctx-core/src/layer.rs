@@ -20,6 +20,9 @@ pub struct TurnContext {
     pub last_request: Option<Timestamp>,
     /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
+    /// Whether the turn may wait for a model that writes a summary. If not, the summary is
+    /// extractive.
+    pub waits_for_models: bool,
 }
 
 impl TurnContext {
@@ -27,7 +30,7 @@ impl TurnContext {
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         let ids = Arc::new(SequentialIds::default());
-        Self { now, last_request: None, ids }
+        Self { now, last_request: None, ids, waits_for_models: true }
     }
 }
 

@@ -155,6 +155,7 @@ impl<'a> ReplayRun<'a> {
             now: now.or(self.last_request).unwrap_or_default(),
             last_request: self.last_request,
             ids: self.ids.clone(),
+            waits_for_models: true,
         };
         let request = AssembleRequest { session_id: self.report.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.into_view();

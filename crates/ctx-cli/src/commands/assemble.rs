@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         view.append(entry.clone())?;
     }
     let now = clock::now();
-    let turn = TurnContext { now, last_request: last, ids };
+    let turn = TurnContext { last_request: last, ids, ..TurnContext::at(now) };
     let session_id = transcript.header.id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let assembled = setup::block_on(fitted.engine.assemble(request));

@@ -60,7 +60,11 @@ impl Layer for Compaction {
         }
         let history = History::of(view);
         let options = CompactOptions::new(CompactionTrigger::Threshold, turn.now);
-        let options = CompactOptions { models: self.models.clone(), ..options };
+        let options = CompactOptions {
+            models: self.models.clone(),
+            waits_for_models: turn.waits_for_models,
+            ..options
+        };
         let config = self.config.clone();
         Some(Box::pin(async move {
             let result = compact(history?, config, options).await?;

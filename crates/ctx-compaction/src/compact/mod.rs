@@ -56,6 +56,8 @@ pub struct CompactOptions {
     pub instructions: SummaryInstructions,
     /// The models that may write it.
     pub models: Option<SummaryModels>,
+    /// Whether the models may be called. If not, the receipt has a note.
+    pub waits_for_models: bool,
     /// The current time.
     pub now: Timestamp,
 }
@@ -99,6 +101,7 @@ impl CompactOptions {
             focus: None,
             instructions: SummaryInstructions::default(),
             models: None,
+            waits_for_models: true,
             now,
         }
     }
@@ -114,6 +117,7 @@ impl CompactOptions {
             focus: request.custom_instructions.clone(),
             instructions: request.summary_instructions.clone(),
             models: request.models.clone(),
+            waits_for_models: request.turn.waits_for_models,
             now: request.turn.now,
         }
     }

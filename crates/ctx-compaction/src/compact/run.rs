@@ -145,6 +145,10 @@ impl CompactionRun {
     /// Tries the configured models, if any.
     pub(super) async fn call_models(&self, log: &mut CallLog) -> Option<AuditedSummary> {
         let models = self.options.models.as_ref()?;
+        if !self.options.waits_for_models {
+            log.notes.push("the request does not wait for a model".into());
+            return None;
+        }
         let draft = ladder(&self.job(), models, log).await?;
         let settled = self.settle(draft);
         if settled.is_none() {

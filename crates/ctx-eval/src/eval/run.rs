@@ -129,6 +129,7 @@ impl<'a> EvalRun<'a> {
             now: now.or(self.last_request).unwrap_or_default(),
             last_request: self.last_request,
             ids: self.ids.clone(),
+            waits_for_models: true,
         };
         let session_id = self.setup.session.path.clone();
         let request = AssembleRequest { session_id, view, turn };

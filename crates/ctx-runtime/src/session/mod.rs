@@ -140,7 +140,8 @@ impl Session {
 
     /// Returns the turn context for a call of the engine.
     pub(crate) fn turn(&self, ids: &Arc<dyn IdSource>) -> TurnContext {
-        TurnContext { now: self.newest, last_request: self.last_request, ids: ids.clone() }
+        let last_request = self.last_request;
+        TurnContext { last_request, ids: ids.clone(), ..TurnContext::at(self.newest) }
     }
 
     /// Appends a message to the file and to the view, and notifies the engine. It is durable once

@@ -112,6 +112,7 @@ pub(crate) async fn open(
         in_force: None,
         compactions: 0,
         last_request,
+        waits_for_models: true,
         sent: SentRequest::default(),
     };
     Ok((session, warnings))

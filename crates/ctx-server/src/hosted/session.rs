@@ -42,6 +42,8 @@ pub(crate) struct HostedSession {
     pub(crate) in_force: Option<InForce>,
     pub(crate) compactions: usize,
     pub(crate) last_request: Option<Timestamp>,
+    /// Whether a request may wait for a model that writes a summary.
+    pub(crate) waits_for_models: bool,
     pub(crate) sent: SentRequest,
 }
 
@@ -155,8 +157,7 @@ impl HostedSession {
         if let Some(view) = self.view.take() {
             return Ok(view);
         }
-        let view =
-            rebuild_view(&self.ledger, &self.history, &self.projections, self.in_force.as_ref())?;
+        let view = self.copy_of_view()?;
         self.reported_edits = view.edits().len();
         Ok(view)
     }
@@ -167,7 +168,23 @@ impl HostedSession {
             now: now.map_or_else(clock::now, Timestamp),
             last_request: self.last_request,
             ids: self.ids.clone(),
+            waits_for_models: self.waits_for_models,
         }
+    }
+
+    /// Returns a copy of the view for the engine.
+    pub(crate) fn copy_of_view(&self) -> Result<ContextView> {
+        rebuild_view(&self.ledger, &self.history, &self.projections, self.in_force.as_ref())
+    }
+
+    /// Returns the size of the next request before the engine edits it. `pending` as in
+    /// [`HostedSession::assemble`].
+    pub(crate) fn used(&mut self, pending: Tokens) -> Result<Tokens> {
+        let mut view = self.take_view()?;
+        view.ledger_mut().pending = pending;
+        let used = view.used();
+        self.view = Some(view);
+        Ok(used)
     }
 
     /// Corrects the counter with the provider's count for the last request. Returns the correction

@@ -58,9 +58,9 @@ pub(crate) enum UnitSource {
 pub(crate) type UnitDigest = [u8; 16];
 
 /// Returns the hash of a message's source text.
-pub(crate) fn digest(raw: &str) -> UnitDigest {
+pub(crate) fn digest(raw: impl AsRef<[u8]>) -> UnitDigest {
     let mut first = [0; 16];
-    first.copy_from_slice(&blake3::hash(raw.as_bytes()).as_bytes()[..16]);
+    first.copy_from_slice(&blake3::hash(raw.as_ref()).as_bytes()[..16]);
     first
 }
 

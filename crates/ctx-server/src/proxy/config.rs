@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::upstream::{Family, base};
 
 /// `server`: how `ctx serve` listens and where it sends requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ServerConfig {
     /// Where to listen. Default: `127.0.0.1:8787`.
@@ -22,6 +22,11 @@ pub struct ServerConfig {
     pub upstreams: UpstreamsConfig,
     /// Which model writes summaries. Default: `upstream`.
     pub summaries: SummariesBy,
+    /// The share of the compaction threshold from which a model writes the summary in the background,
+    /// while requests pass. A request over the threshold takes it, or an extractive one if it is not
+    /// ready. 1: such a request waits for the model. Default: 0.8.
+    #[schemars(range(min = 0, max = 1))]
+    pub background_ratio: f64,
     /// Who compacts a history if the client asks for it, as Codex does. Default: `auto`.
     pub compaction: CompactionBy,
     /// Whether the model can read what was cut, by tools that ctx answers. Default: `auto`.
@@ -136,6 +141,7 @@ impl Default for ServerConfig {
             origins: Vec::new(),
             upstreams: UpstreamsConfig::default(),
             summaries: SummariesBy::default(),
+            background_ratio: 0.8,
             compaction: CompactionBy::default(),
             retrieval: RetrievalBy::default(),
             max_body_bytes: 64 << 20,
@@ -159,6 +165,11 @@ impl Section for ServerConfig {
         if let Some(origin) = self.origins.iter().find(|origin| !is_origin(origin)) {
             let expected = "what a browser sends as Origin, such as app://obsidian.md";
             return Err(invalid_value::<Self>("origins", format!("{origin:?}"), expected));
+        }
+        if !(0.0..=1.0).contains(&self.background_ratio) {
+            let given = self.background_ratio.to_string();
+            let expected = "a share from 0 to 1, such as 0.8";
+            return Err(invalid_value::<Self>("backgroundRatio", given, expected));
         }
         for family in Family::ALL {
             // The URL may contain a password, so the error does not repeat it.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
+use ctx_layers::compaction;
 
+use super::background::BackgroundCompaction;
 use super::cache_break::CachedRequest;
 use super::config::RetrievalBy;
 use super::learned_window::LearnedWindow;
@@ -20,6 +22,8 @@ use crate::trace::Record;
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: String,
+    /// The hash of the history of its first request; `None` for a conversation from disk.
+    first: Option<UnitDigest>,
     /// Its messages, used to match requests.
     known: Mutex<Vec<KnownMessage>>,
     /// The provider's count since the last prepared request, and the estimate for the same request.
@@ -32,6 +36,7 @@ pub(super) struct Conversation {
     retrieves: AtomicBool,
     /// Calls of ctx's tools that came with calls of the client's tools.
     pub(super) postponed: PostponedCalls,
+    pub(super) background: Arc<BackgroundCompaction>,
     /// The size of the last request body; the memory use is proportional to it.
     bytes: AtomicUsize,
     /// Whether it has a file.
@@ -45,6 +50,8 @@ pub(super) struct Conversation {
 #[derive(Default)]
 pub(super) struct ConversationState {
     pub(super) session: Option<HostedSession>,
+    /// The settings of compactions in the background, if they are made there.
+    pub(super) compaction: Option<compaction::Config>,
     /// The state from a file or another conversation, until the session is open.
     pub(super) saved: SavedConversation,
     /// The number of the next request.
@@ -79,17 +86,29 @@ impl Conversation {
         };
         Self {
             id,
+            first: None,
             known: Mutex::new(saved.known.clone()),
             reported: Mutex::new(None),
             cached: Mutex::new(None),
             recovered: AtomicBool::new(false),
             retrieves: AtomicBool::new(false),
             postponed: PostponedCalls::default(),
+            background: Arc::default(),
             bytes: AtomicUsize::new(0),
             is_stored: AtomicBool::new(is_stored),
             used: AtomicU64::new(0),
             state: tokio::sync::Mutex::new(ConversationState { saved, ..state }),
         }
+    }
+
+    /// Returns it with the hash of its first request.
+    pub(super) fn with_first(self, first: UnitDigest) -> Self {
+        Self { first: Some(first), ..self }
+    }
+
+    /// Whether its first request has this hash, and is not prepared yet.
+    pub(super) fn waits_for(&self, first: UnitDigest) -> bool {
+        self.first == Some(first) && self.known().is_empty()
     }
 
     /// Returns its messages.

@@ -8,7 +8,7 @@ use ctx_core::EntryId;
 use super::conversation::Conversation;
 use super::fingerprint::Fingerprint;
 use super::store::{ConversationStore, SavedConversation};
-use super::units::{CommonPrefix, RequestUnit, common_prefix};
+use super::units::{CommonPrefix, RequestUnit, common_prefix, digest_of_all};
 use crate::trace::Trace;
 
 /// Maximum number of final messages that may be missing from a request of the same conversation, as
@@ -127,7 +127,7 @@ impl Conversations {
                 conversation: self.open(best.conversation),
                 ids: best.common_prefix.ids,
             },
-            other => self.begin(&group_id, other, units.len()),
+            other => self.begin(&group_id, other, units),
         };
         self.used(&found.conversation);
         found
@@ -190,23 +190,37 @@ impl Conversations {
         (open, closed)
     }
 
-    fn begin(&self, group_id: &str, from: Option<Candidate>, units: usize) -> ConversationMatch {
+    /// Begins a conversation, unless another request with the same history has just begun it.
+    fn begin(
+        &self,
+        group_id: &str,
+        from: Option<Candidate>,
+        units: &[RequestUnit<'_>],
+    ) -> ConversationMatch {
+        let first = digest_of_all(units);
         let (saved, ids) = match from {
             Some(Candidate { conversation: other, common_prefix, .. }) => {
                 // If the other one is in use, nothing is inherited: the new one makes its own cuts.
                 let saved = other.state.try_lock().map(|state| state.inherit()).unwrap_or_default();
                 (saved.within(&common_prefix.ids), common_prefix.ids)
             }
-            None => (SavedConversation::default(), vec![None; units]),
+            None => (SavedConversation::default(), vec![None; units.len()]),
         };
         let mut all = self.lock();
+        let begun = all.groups.get(group_id).map(|group| &*group.ids).unwrap_or_default();
+        let begun = begun.iter().filter_map(|id| all.open.get(id));
+        if let Some(conversation) = begun.rev().find(|begun| begun.waits_for(first)) {
+            let ids = vec![None; units.len()];
+            return ConversationMatch { conversation: conversation.clone(), ids };
+        }
         let group = all.groups.entry(group_id.to_owned()).or_default();
         let id = match group.next {
             0 => group_id.to_owned(),
             number => format!("{group_id}-{number}"),
         };
         group.add(id.clone());
-        let conversation = Arc::new(Conversation::new(id.clone(), saved, false, self.number(&id)));
+        let conversation = Conversation::new(id.clone(), saved, false, self.number(&id));
+        let conversation = Arc::new(conversation.with_first(first));
         all.open.insert(id, conversation.clone());
         ConversationMatch { conversation, ids }
     }

@@ -10,6 +10,7 @@
 //! no change is forwarded byte for byte.
 
 mod attempt;
+mod background;
 mod body;
 mod cache_break;
 mod client_compaction;
@@ -118,6 +119,8 @@ pub struct Proxy {
     space: body::BodyMemory,
     /// Limits the number of large bodies processed concurrently.
     large: Arc<Semaphore>,
+    /// Limits the number of compactions made in the background.
+    background: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
     unwritten: Unwritten,
     originals: OriginalItems,
@@ -177,6 +180,7 @@ impl Proxy {
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
+            background: Arc::new(Semaphore::new(background::AT_ONCE)),
             warned: Mutex::default(),
             unwritten: Unwritten::default(),
             settings,

@@ -87,6 +87,12 @@ pub(super) fn answers_unknown_calls(units: &[RequestUnit<'_>]) -> bool {
     ids.peek().is_some() && !ids.any(is_made)
 }
 
+/// Returns the hash of a whole history.
+pub(super) fn digest_of_all(units: &[RequestUnit<'_>]) -> UnitDigest {
+    let digests: Vec<u8> = units.iter().flat_map(|unit| unit.digest).collect();
+    digest(digests)
+}
+
 /// A known message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KnownMessage {

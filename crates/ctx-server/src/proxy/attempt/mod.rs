@@ -1,5 +1,6 @@
 //! Assembles one request of a conversation.
 
+mod background;
 mod budget;
 mod open;
 mod record;
@@ -88,11 +89,11 @@ impl Attempt<'_> {
         }
         let retry = purpose.retry();
         let mut limits = self.set_budget(conversation, &mut state, retry)?;
+        let ready = self.apply_ready(conversation, &mut state, limits, retry)?;
         let Some(session) = &mut state.session else { return Err(lost()) };
-        let mut compaction = None;
-        if retry.is_some()
-            || matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits)
-        {
+        let mut compaction = ready;
+        let is_asked = matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits);
+        if compaction.is_none() && (retry.is_some() || is_asked) {
             compaction = self.compact(conversation, session, retry, limits).await;
         }
         let mut assembled = self.run_engine(session, limits).await;
@@ -103,7 +104,12 @@ impl Attempt<'_> {
             let Some(session) = &mut state.session else { return Err(lost()) };
             assembled = self.run_engine(session, limits).await;
         }
-        self.finish(conversation, &mut state, assembled?, limits, compaction).map(Some)
+        let done = self.finish(conversation, &mut state, assembled?, limits, compaction)?;
+        let used = done.assembled.tokens;
+        if let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard) {
+            self.warn_failed(&error);
+        }
+        Ok(Some(done))
     }
 
     /// Records and saves the assembled request.
@@ -210,6 +216,8 @@ impl Attempt<'_> {
         let compacting = session.compact(trigger, None, |request| {
             request.force = true;
             request.token_budget = Some(budget);
+            // A client that asks for a compaction waits for it.
+            request.turn.waits_for_models |= retry.is_none();
             if let Some(retry) = retry {
                 (request.attempt, request.max_attempts) = (retry.attempt, retry.most);
             }

@@ -1,6 +1,8 @@
 //! Opens the session of a conversation for a request.
 
 use ctx_core::{Result, Tokens};
+use ctx_engine_registry::DEFAULT_ENGINE;
+use ctx_layers::compaction;
 use ctx_runtime::{ModelSource, SessionSpec};
 
 use super::Attempt;
@@ -72,6 +74,13 @@ impl Attempt<'_> {
         for warning in warnings {
             self.proxy.warn(&warning);
         }
+        let is_background = settings.config.background_ratio < 1.0
+            && settings.config.summaries != SummariesBy::Extractive
+            && session.resolved.engine.id == DEFAULT_ENGINE;
+        session.waits_for_models = !is_background;
+        state.compaction = is_background
+            .then(|| compaction::Config::resolve(&settings.host.config))
+            .transpose()?;
         session.in_force = saved.in_force;
         if let Some((counted, estimated)) = saved.reported {
             session.correct(counted, estimated);

@@ -20,7 +20,7 @@ async fn a_summary_is_kept_if_its_client_disconnects() {
         true => Step::text("done"),
         false => Step::new(Reply::Summary).held(),
     });
-    let config = "{ server: { summaries: 'upstream' } }";
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 1 } }";
     let rig = Rig::new(provider.start().unwrap(), Set { config, ..Set::default() }).await;
     let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
     let body = json!({ "model": "m", "messages": talk(40, 600), "tools": tools });

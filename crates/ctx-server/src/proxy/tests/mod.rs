@@ -1,6 +1,7 @@
 //! Tests of the proxy between clients and a fake provider.
 
 mod alike;
+mod background;
 mod breaking;
 mod cached;
 mod client_compaction;

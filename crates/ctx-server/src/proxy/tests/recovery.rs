@@ -151,7 +151,7 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
             false => Step::new(ctx_testkit::provider::Reply::Summary),
         }
     });
-    let config = "{ server: { summaries: 'upstream' } }";
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 1 } }";
     let rig = Rig::new(provider.start().unwrap(), Set { config, ..Set::default() }).await;
     let all = talk(40, 600);
     let tools = json!([{ "type": "function", "function": { "name": "read" } }]);

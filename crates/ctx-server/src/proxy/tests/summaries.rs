@@ -8,7 +8,7 @@ use crate::trace::{SummaryOutcome, SummaryRecord};
 const UPSTREAM: Set = Set {
     window: Some(16_000),
     engine: None,
-    config: "{ server: { summaries: 'upstream' } }",
+    config: "{ server: { summaries: 'upstream', backgroundRatio: 1 } }",
     base: "",
     upstream: None,
 };

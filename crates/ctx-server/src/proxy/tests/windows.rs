@@ -88,8 +88,7 @@ async fn a_deployment_name_is_also_used_for_summaries() {
             true => Step::text("done"),
             false => Step::new(Reply::Summary),
         });
-    let config =
-        "{ server: { summaries: 'upstream' }, agents: { defaults: { contextTokens: 16000 } } }";
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 1 }, agents: { defaults: { contextTokens: 16000 } } }";
     let set = Set { config, base: "", ..UNKNOWN };
     let rig = Rig::new(provider.start().unwrap(), set).await;
     let tools = json!([{ "type": "function", "function": { "name": "read" } }]);

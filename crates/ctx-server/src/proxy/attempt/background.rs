@@ -1,0 +1,104 @@
+//! Begins and applies compactions in the background.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use ctx_core::{CompactRequest, CompactionTrigger, Result, Tokens, TurnContext};
+use ctx_session::clock;
+
+use super::{Attempt, guarded, lost};
+use crate::hosted::HostedSession;
+use crate::proxy::background::cache_lifetime;
+use crate::proxy::conversation::{Conversation, ConversationState};
+use crate::proxy::limits::ModelLimits;
+use crate::proxy::prepare::Retry;
+use crate::proxy::summary_record::record_compaction;
+use crate::trace::CompactionRecord;
+
+/// The share of the threshold, without the fixed parts, that is left when the compaction is applied
+/// at the threshold; as for a compaction that is made there.
+const TARGET_SHARE: f64 = 0.6;
+
+/// The smallest share that is left.
+const LEAST_SHARE: f64 = 0.25;
+
+impl Attempt<'_> {
+    /// Applies the compaction that is ready, if the request is over the threshold or refused, or if
+    /// the provider has no cache of it.
+    pub(super) fn apply_ready(
+        &self,
+        conversation: &Conversation,
+        state: &mut ConversationState,
+        limits: ModelLimits,
+        retry: Option<Retry>,
+    ) -> Result<Option<CompactionRecord>> {
+        let ConversationState { session, compaction, .. } = state;
+        let (Some(session), Some(config)) = (session, compaction) else { return Ok(None) };
+        if !conversation.background.is_ready(session) {
+            return Ok(None);
+        }
+        let used = session.used(limits.withheld(&session.ledger))?;
+        let ledger = session.view.as_ref().ok_or_else(lost)?.ledger();
+        let is_due = used > config.threshold(ledger) || retry.is_some();
+        if !is_due && !self.is_uncached(conversation, session) {
+            return Ok(None);
+        }
+        let Some(result) = conversation.background.take() else { return Ok(None) };
+        if let Err(error) = session.apply(&result) {
+            self.warn_failed(&error);
+            return Ok(None);
+        }
+        let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
+        let record = |compacted| record_compaction(self.proxy, &conversation.id, entry, &compacted);
+        Ok(result.result.map(record))
+    }
+
+    /// Whether the provider has no cache of the last request, or cannot use it for this one.
+    fn is_uncached(&self, conversation: &Conversation, session: &HostedSession) -> bool {
+        let lifetime = cache_lifetime(self.client_request.protocol(), self.request.body());
+        let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
+        let is_over = session.last_request.is_some_and(|at| clock::now().0 - at.0 > millis);
+        is_over || conversation.cached().is_some_and(|sent| !sent.begins_with(&self.head()))
+    }
+
+    /// Begins a compaction in the background if the assembled request of `used` tokens is over its
+    /// share of the threshold. `model` is kept alive until it ends.
+    pub(super) fn compact_ahead(
+        &self,
+        conversation: &Conversation,
+        state: &ConversationState,
+        limits: ModelLimits,
+        used: Tokens,
+        model: Arc<dyn Any + Send + Sync>,
+    ) -> Result<()> {
+        let ConversationState { session: Some(session), compaction: Some(config), .. } = state
+        else {
+            return Ok(());
+        };
+        let ledger = &session.ledger;
+        let withheld = ledger.corrected(limits.withheld(ledger));
+        let threshold = config.threshold(ledger) - withheld;
+        let ratio = self.proxy.settings.config.background_ratio;
+        if used < threshold.scale(ratio) || !conversation.background.begin(session) {
+            return Ok(());
+        }
+        // The request grows until the compaction is applied.
+        let fixed = ledger.corrected(ledger.fixed());
+        let messages = threshold - fixed;
+        let target = messages.scale(TARGET_SHARE) - (threshold - used);
+        let turn = TurnContext { waits_for_models: true, ..session.turn(None) };
+        let view = session.copy_of_view()?;
+        let trigger = CompactionTrigger::Threshold;
+        let mut request = CompactRequest::new(session.id.clone(), view, turn, trigger);
+        request.force = true;
+        request.token_budget = Some(fixed + target.max(messages.scale(LEAST_SHARE)));
+        let (engine, background) = (session.engine.clone(), conversation.background.clone());
+        let permits = self.proxy.background.clone();
+        tokio::spawn(async move {
+            let _model = model;
+            let Ok(_permit) = permits.acquire_owned().await else { return };
+            background.end(guarded(engine.compact(request)).await.ok());
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Summaries that are written in the background.
+
+use ctx_testkit::provider::{FakeProvider, Reply, Step};
+
+use super::*;
+use crate::trace::{SummaryOutcome, SummaryRecord};
+
+const UPSTREAM: Set = Set {
+    window: Some(16_000),
+    engine: None,
+    config: "{ server: { summaries: 'upstream' } }",
+    base: "",
+    upstream: None,
+};
+
+/// Turns whose request is just over the soft threshold, and under the threshold.
+const SOFT: usize = 16;
+
+/// Turns whose request is over the threshold.
+const OVER: usize = 20;
+
+fn provider(summary: fn() -> Step) -> FakeProvider {
+    let step = move |request: &ctx_testkit::provider::Request| match is_summary(request) {
+        false => Step::text("done"),
+        true => summary(),
+    };
+    FakeProvider::builder().respond(step).start().unwrap()
+}
+
+/// Whether a request is for a summary: those have no tools.
+fn is_summary(request: &ctx_testkit::provider::Request) -> bool {
+    !request.json["tools"].is_array()
+}
+
+fn body(turns: usize) -> Value {
+    let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
+    json!({ "model": "m", "messages": talk(turns, 600), "tools": tools })
+}
+
+impl Rig {
+    async fn turn(&self, body: &Value) {
+        let got = self.post("/v1/chat/completions", body).await;
+        assert!(got.body.contains("done"), "{got:?}");
+    }
+
+    fn summaries_asked(&self) -> usize {
+        self.provider.requests().iter().filter(|request| is_summary(request)).count()
+    }
+
+    /// Waits until the compaction in the background is ready.
+    async fn ready(&self) {
+        let sessions = self.proxy.trace().sessions();
+        let conversation = self.proxy.conversations.in_memory(&sessions[0].info.id).unwrap();
+        loop {
+            let state = conversation.state.lock().await;
+            if conversation.background.is_ready(state.session.as_ref().unwrap()) {
+                return;
+            }
+            drop(state);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn summarised(&self) -> Vec<Option<SummaryRecord>> {
+        let records = self.records().await;
+        records.iter().map(|record| record.compaction.as_ref()?.summarised.clone()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_summary_is_ready_before_the_threshold() {
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
+    for turns in SOFT - 4..=SOFT {
+        rig.turn(&body(turns)).await;
+        assert_eq!(rig.last().json, body(turns), "it passes unchanged");
+    }
+    rig.ready().await;
+    let asked = rig.summaries_asked();
+    for turns in SOFT + 1..=OVER {
+        rig.turn(&body(turns)).await;
+    }
+    assert_eq!(rig.summaries_asked(), asked, "no other summary is written");
+    let made = rig.summarised().await;
+    let (before, after) = made.split_at(OVER - SOFT + 4);
+    assert!(before.iter().all(Option::is_none) && after.len() == 1, "{made:?}");
+    let written = after[0].as_ref().expect("a compaction at the threshold");
+    assert_eq!((written.outcome, &written.error), (SummaryOutcome::Written, &None));
+    let record = rig.records().await.pop().unwrap();
+    assert!(record.fits && record.sent_tokens < record.limit.scale(0.75), "{record:?}");
+}
+
+#[tokio::test]
+async fn no_request_waits_for_a_summary() {
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary).held()), UPSTREAM).await;
+    for turns in SOFT - 2..OVER + 8 {
+        rig.turn(&body(turns)).await;
+    }
+    assert_eq!(rig.summaries_asked(), 1, "one at a time");
+    let made: Vec<_> = rig.summarised().await.into_iter().flatten().collect();
+    assert!(!made.is_empty() && made.iter().all(|made| made.outcome == SummaryOutcome::Unasked));
+    let warnings = rig.warnings.lock().unwrap().clone();
+    let about = |text: &&String| text.contains("does not wait for a model");
+    assert_eq!(warnings.iter().filter(about).count(), 1, "{warnings:?}");
+    // The summary of a history that was compacted since is of no use.
+    rig.provider.release_all();
+    rig.turn(&body(OVER + 8)).await;
+    assert!(rig.records().await.last().unwrap().compaction.is_none());
+}
+
+#[tokio::test]
+async fn a_ready_summary_is_used_where_the_cache_is_lost_anyway() {
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
+    rig.turn(&body(SOFT)).await;
+    rig.ready().await;
+    rig.turn(&body(SOFT + 1)).await;
+    assert_eq!(rig.summarised().await, [None, None]);
+    let mut other = body(SOFT + 2);
+    other["tools"][0]["function"]["name"] = json!("write");
+    rig.turn(&other).await;
+    let last = rig.summarised().await.pop().flatten().expect("a compaction");
+    assert_eq!(last.outcome, SummaryOutcome::Written);
+    assert!(rig.last().prompt.tokens() < 8_000);
+}
+
+#[tokio::test]
+async fn identical_requests_at_once_compact_once() {
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
+    let body = body(OVER + 5);
+    tokio::join!(rig.turn(&body), rig.turn(&body), rig.turn(&body));
+    assert_eq!(rig.summarised().await.iter().flatten().count(), 1);
+    assert_eq!(rig.summaries_asked(), 0);
+}
+
+#[tokio::test]
+async fn a_summary_without_a_background_is_waited_for() {
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 1 } }";
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary)), Set { config, ..UPSTREAM }).await;
+    rig.turn(&body(SOFT)).await;
+    assert_eq!(rig.summaries_asked(), 0);
+    rig.turn(&body(OVER + 5)).await;
+    let made = rig.summarised().await.pop().flatten().expect("a compaction");
+    assert_eq!(made.outcome, SummaryOutcome::Written);
+}
