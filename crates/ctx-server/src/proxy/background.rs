@@ -25,37 +25,24 @@ pub(super) struct BackgroundCompaction(Mutex<Option<Job>>);
 
 /// A compaction that was begun.
 #[derive(Debug)]
-pub(super) struct Job {
+struct Job {
     /// The first message that the compaction in force keeps.
     base: Option<EntryId>,
-    /// The messages at the beginning.
+    /// The messages of the session.
     entries: Vec<EntryId>,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Running,
-    Ready(Box<CompactResult>),
-    /// It gained nothing: it is not repeated.
-    Nothing,
+    /// The result: first with an extractive summary, then with that of a model.
+    ready: Option<CompactResult>,
+    is_running: bool,
 }
 
 impl Job {
-    fn of(session: &HostedSession) -> Self {
-        let items = session.history.items().iter();
-        Self {
-            base: base(session),
-            entries: items.map(|item| item.entry.id().clone()).collect(),
-            stage: Stage::Running,
-        }
-    }
-
-    /// Whether the compaction is of the beginning of that session as it is now.
-    fn is_of(&self, session: &HostedSession) -> bool {
-        let Stage::Ready(result) = &self.stage else { return false };
-        let first_kept = result.result.as_ref().map(|compacted| &compacted.first_kept_entry_id);
-        first_kept.is_some_and(|id| self.base == base(session) && self.covers(&session.history, id))
+    /// Whether the result is of the beginning of that session as it is now.
+    fn fits(&self, session: &HostedSession) -> bool {
+        let compacted = self.ready.as_ref().and_then(|ready| ready.result.as_ref());
+        compacted.is_some_and(|compacted| {
+            let first_kept = &compacted.first_kept_entry_id;
+            self.base == base(session) && self.covers(&session.history, first_kept)
+        })
     }
 
     /// Whether a history has the same messages before `first_kept`.
@@ -70,43 +57,47 @@ impl BackgroundCompaction {
     /// Begins a compaction of the session; returns whether there was none yet.
     pub(super) fn begin(&self, session: &HostedSession) -> bool {
         let mut job = self.lock();
-        let is_new = match &*job {
-            Some(Job { stage: Stage::Running, .. }) => false,
-            Some(job) => job.base != base(session),
-            None => true,
-        };
+        let is_new = job.as_ref().is_none_or(|job| !job.is_running && job.base != base(session));
         if is_new {
-            *job = Some(Job::of(session));
+            let items = session.history.items().iter();
+            *job = Some(Job {
+                base: base(session),
+                entries: items.map(|item| item.entry.id().clone()).collect(),
+                ready: None,
+                is_running: true,
+            });
         }
         is_new
     }
 
-    /// Ends the compaction that was begun.
-    pub(super) fn end(&self, result: Option<CompactResult>) {
-        if let Some(job) = &mut *self.lock() {
-            job.stage = match result.filter(|result| result.compacted) {
-                Some(result) => Stage::Ready(Box::new(result)),
-                None => Stage::Nothing,
-            };
+    /// Sets the result of the compaction, if there is one.
+    pub(super) fn set_ready(&self, result: Option<CompactResult>) {
+        let result = result.filter(|result| result.compacted);
+        if let (Some(job), Some(result)) = (&mut *self.lock(), result) {
+            job.ready = Some(result);
         }
     }
 
-    /// Whether a compaction is ready for the session. One that no longer matches it is removed.
-    pub(super) fn is_ready(&self, session: &HostedSession) -> bool {
-        let mut job = self.lock();
-        let is_ready = matches!(&*job, Some(Job { stage: Stage::Ready(_), .. }));
-        if is_ready && !job.as_ref().is_some_and(|job| job.is_of(session)) {
-            *job = None;
+    /// Ends the compaction that was begun.
+    pub(super) fn end(&self) {
+        if let Some(job) = &mut *self.lock() {
+            job.is_running = false;
         }
-        is_ready && job.is_some()
+    }
+
+    /// Whether a compaction of the session is ready.
+    pub(super) fn is_ready(&self, session: &HostedSession) -> bool {
+        self.lock().as_ref().is_some_and(|job| job.fits(session))
     }
 
     /// Returns the compaction that is ready.
     pub(super) fn take(&self) -> Option<CompactResult> {
-        match self.lock().take()?.stage {
-            Stage::Ready(result) => Some(*result),
-            Stage::Running | Stage::Nothing => None,
-        }
+        self.lock().as_mut()?.ready.take()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_running(&self) -> bool {
+        self.lock().as_ref().is_some_and(|job| job.is_running)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Job>> {

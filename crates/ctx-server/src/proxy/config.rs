@@ -22,9 +22,9 @@ pub struct ServerConfig {
     pub upstreams: UpstreamsConfig,
     /// Which model writes summaries. Default: `upstream`.
     pub summaries: SummariesBy,
-    /// The share of the compaction threshold from which a model writes the summary in the background,
-    /// while requests pass. A request over the threshold takes it, or an extractive one if it is not
-    /// ready. 1: such a request waits for the model. Default: 0.8.
+    /// The share of the compaction threshold from which the history is compacted in the background,
+    /// while requests pass. A request over the threshold takes the result, with an extractive summary
+    /// if that of the model is not ready. 1: such a request waits for the model. Default: 0.8.
     #[schemars(range(min = 0, max = 1))]
     pub background_ratio: f64,
     /// Who compacts a history if the client asks for it, as Codex does. Default: `auto`.

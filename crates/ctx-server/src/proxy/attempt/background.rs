@@ -9,6 +9,7 @@ use ctx_session::clock;
 use super::{Attempt, guarded, lost};
 use crate::hosted::HostedSession;
 use crate::proxy::background::cache_lifetime;
+use crate::proxy::config::SummariesBy;
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::limits::ModelLimits;
 use crate::proxy::prepare::Retry;
@@ -37,9 +38,10 @@ impl Attempt<'_> {
         if !conversation.background.is_ready(session) {
             return Ok(None);
         }
-        let used = session.used(limits.withheld(&session.ledger))?;
+        let withheld = limits.withheld(&session.ledger);
+        let before = session.used(withheld)?;
         let ledger = session.view.as_ref().ok_or_else(lost)?.ledger();
-        let is_due = used > config.threshold(ledger) || retry.is_some();
+        let is_due = before > config.threshold(ledger) || retry.is_some();
         if !is_due && !self.is_uncached(conversation, session) {
             return Ok(None);
         }
@@ -86,18 +88,26 @@ impl Attempt<'_> {
         let fixed = ledger.corrected(ledger.fixed());
         let messages = threshold - fixed;
         let target = messages.scale(TARGET_SHARE) - (threshold - used);
-        let turn = TurnContext { waits_for_models: true, ..session.turn(None) };
-        let view = session.copy_of_view()?;
-        let trigger = CompactionTrigger::Threshold;
-        let mut request = CompactRequest::new(session.id.clone(), view, turn, trigger);
-        request.force = true;
-        request.token_budget = Some(fixed + target.max(messages.scale(LEAST_SHARE)));
+        let budget = fixed + target.max(messages.scale(LEAST_SHARE));
+        let request = |waits_for_models| -> Result<CompactRequest> {
+            let turn = TurnContext { waits_for_models, ..session.turn(None) };
+            let (id, view) = (session.id.clone(), session.copy_of_view()?);
+            let request = CompactRequest::new(id, view, turn, CompactionTrigger::Threshold);
+            Ok(CompactRequest { force: true, token_budget: Some(budget), ..request })
+        };
+        let has_model = self.proxy.settings.config.summaries != SummariesBy::Extractive;
+        let first = request(false)?;
+        let second = has_model.then(|| request(true)).transpose()?;
         let (engine, background) = (session.engine.clone(), conversation.background.clone());
         let permits = self.proxy.background.clone();
         tokio::spawn(async move {
             let _model = model;
-            let Ok(_permit) = permits.acquire_owned().await else { return };
-            background.end(guarded(engine.compact(request)).await.ok());
+            if let Ok(_permit) = permits.acquire_owned().await {
+                for request in [Some(first), second].into_iter().flatten() {
+                    background.set_ready(guarded(engine.compact(request)).await.ok());
+                }
+            }
+            background.end();
         });
         Ok(())
     }

@@ -74,9 +74,8 @@ impl Attempt<'_> {
         for warning in warnings {
             self.proxy.warn(&warning);
         }
-        let is_background = settings.config.background_ratio < 1.0
-            && settings.config.summaries != SummariesBy::Extractive
-            && session.resolved.engine.id == DEFAULT_ENGINE;
+        let is_background =
+            settings.config.background_ratio < 1.0 && session.resolved.engine.id == DEFAULT_ENGINE;
         session.waits_for_models = !is_background;
         state.compaction = is_background
             .then(|| compaction::Config::resolve(&settings.host.config))

@@ -59,11 +59,9 @@ impl Rig {
         let sessions = self.proxy.trace().sessions();
         let conversation = self.proxy.conversations.in_memory(&sessions[0].info.id).unwrap();
         loop {
-            let state = conversation.state.lock().await;
-            if conversation.background.is_ready(state.session.as_ref().unwrap()) {
+            if !conversation.background.is_running() {
                 return;
             }
-            drop(state);
             tokio::task::yield_now().await;
         }
     }
