@@ -253,6 +253,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the settings for a summary of all messages but the newest.
+    #[must_use]
+    pub fn for_whole_history(self) -> Self {
+        let keep_recent_messages = Some(KeepMessages::Count(1));
+        Self { keep_recent_messages, keep_recent_turns: None, split_turns: true, ..self }
+    }
+
     /// Returns the tokens to keep free of a window: by ratio if one is set, else the reserve raised
     /// to its floor. [`ctx_core::TokenLedger`] caps it.
     pub fn reserve(&self, window: Tokens) -> Tokens {

@@ -28,7 +28,7 @@ pub use audit::{
     missing, trace_facts,
 };
 pub use chunk::{SUMMARIZATION_OVERHEAD_TOKENS, chunk_by_max_tokens, split_by_token_share};
-pub use compact::{CompactOptions, Compaction, Details, compact};
+pub use compact::{ClientSummary, CompactOptions, Compaction, Details, compact};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };

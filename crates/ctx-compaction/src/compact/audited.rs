@@ -12,8 +12,8 @@ use crate::audit::coverage;
 use crate::prompts::escaped;
 use crate::repair::reattribute;
 use crate::{
-    AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
-    RoundReport, Rung, SummaryDraft, audit, repair,
+    Audit, AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions,
+    Repaired, RoundReport, Rung, SummaryDraft, audit, repair,
 };
 use ctx_extract::WORKING_STATE_TAGS;
 use ctx_facts::{FileLists, base_folder, with_relative_paths};
@@ -90,6 +90,31 @@ impl CompactionRun {
             dropped: None,
             summary_tokens: Tokens::ZERO,
         })
+    }
+
+    /// Audits a summary that is in use already. Returns it with the facts that it lost, in at most
+    /// `room` tokens.
+    pub(super) fn judge(&self, summary: &str, room: Tokens) -> (AuditedSummary, String) {
+        let Audit { mut report, missing, .. } = audit(summary, &self.facts.required, &self.sources);
+        report.round = self.round(&missing);
+        let lost = missing.iter().filter_map(|at| self.facts.required.get(*at)).cloned();
+        let lost: Vec<_> = lost.collect();
+        let how = RepairOptions {
+            budget: room,
+            counter: self.counter(),
+            ungrounded: self.config.ungrounded,
+        };
+        let lost = repair("", &lost, &self.sources, &how).text;
+        let judged = AuditedSummary {
+            summary: summary.to_owned(),
+            audit: report,
+            cut: self.plan.cut,
+            rung: Rung::Model,
+            model: None,
+            dropped: None,
+            summary_tokens: self.counter().text(summary),
+        };
+        (judged, sanitised(lost.trim()))
     }
 
     /// Returns the previous summary, and what the user asks of this one.

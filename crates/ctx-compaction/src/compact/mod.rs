@@ -10,13 +10,13 @@ mod run;
 use std::sync::Arc;
 
 use ctx_core::{
-    CompactRequest, CompactResult, CompactionTrigger, IdentifierPolicy, Result,
+    CompactRequest, CompactResult, Compacted, CompactionTrigger, IdentifierPolicy, Result,
     SummaryInstructions, SummaryModels, Timestamp, Tokens,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{CallLog, Config, History, PlanLimits, PlanOutcome, Receipt, plan};
-use ctx_facts::FileLists;
+use ctx_facts::{FileLists, without_citations};
 
 pub use layer::Compaction;
 
@@ -120,6 +120,49 @@ impl CompactOptions {
             waits_for_models: request.turn.waits_for_models,
             now: request.turn.now,
         }
+    }
+}
+
+/// A summary that a client's own model wrote.
+#[derive(Clone, Debug)]
+pub struct ClientSummary {
+    /// The compaction as it is recorded: `details` has the receipt.
+    pub compacted: Compacted,
+    /// The facts that the summary lost.
+    pub lost: String,
+}
+
+impl ClientSummary {
+    /// Audits the summary of a history whose newest message is not part of it; `None` if there is
+    /// nothing to summarise. `lost` has at most `room` tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`].
+    pub fn audit(
+        history: History,
+        summary: &str,
+        room: Tokens,
+        now: Timestamp,
+    ) -> Result<Option<Self>> {
+        let config = Arc::new(Config::default().for_whole_history());
+        let limits = PlanLimits { force: true, ..PlanLimits::default() };
+        let PlanOutcome::Compact(plan) = plan(&history, &config, limits)? else { return Ok(None) };
+        let options = CompactOptions::new(CompactionTrigger::Manual, now);
+        let run = CompactionRun::new(history, plan, config, options, false);
+        let (judged, lost) = run.judge(summary, room);
+        let compacted = run.compacted(judged, CallLog::default());
+        Ok(Some(Self { compacted, lost: Self::text(&lost) }))
+    }
+
+    /// Returns a summary as a client gets it: without citations, whose entries it does not know.
+    #[must_use]
+    pub fn text(summary: &str) -> String {
+        let line = |line: &str| match line.contains("[e:") {
+            true => without_citations(line),
+            false => line.trim_end().to_owned(),
+        };
+        summary.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 

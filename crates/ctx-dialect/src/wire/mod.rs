@@ -43,7 +43,9 @@ mod request;
 mod result_ids;
 mod rewrite;
 mod route;
+mod summary_request;
 mod system;
+mod text_answer;
 mod unit;
 mod watch;
 
@@ -57,5 +59,7 @@ pub use intercept::{Intercept, Round};
 pub use own_tools::{results, takes_tools, with_elements, with_tools};
 pub use request::Request;
 pub use route::{Protocol, Route, route};
+pub use summary_request::SummaryRequest;
+pub use text_answer::TextAnswer;
 pub use unit::Unit;
-pub use watch::{AnswerState, Failure, Watch};
+pub use watch::{AnswerState, Failure, Watch, answer_text};

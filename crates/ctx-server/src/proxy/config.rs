@@ -29,6 +29,8 @@ pub struct ServerConfig {
     pub background_ratio: f64,
     /// Who compacts a history if the client asks for it, as Codex does. Default: `auto`.
     pub compaction: CompactionBy,
+    /// What happens to summaries that a client asks its own model for. Default: `audit`.
+    pub client_compaction: ClientCompaction,
     /// Whether the model can read what was cut, by tools that ctx answers. Default: `auto`.
     pub retrieval: RetrievalBy,
     /// The maximum size of a request body, decoded, in bytes. Default: 64 MiB.
@@ -95,6 +97,19 @@ pub enum CompactionBy {
     Upstream,
 }
 
+/// What happens to summaries that a client asks its own model for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ClientCompaction {
+    /// The model writes them. ctx audits them, and puts back what they lost.
+    #[default]
+    Audit,
+    /// ctx writes them.
+    Ctx,
+    /// Nothing.
+    Off,
+}
+
 /// When requests get the tools `ctx_expand` and `ctx_recall`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -143,6 +158,7 @@ impl Default for ServerConfig {
             summaries: SummariesBy::default(),
             background_ratio: 0.8,
             compaction: CompactionBy::default(),
+            client_compaction: ClientCompaction::default(),
             retrieval: RetrievalBy::default(),
             max_body_bytes: 64 << 20,
             max_requests: 256,

@@ -138,6 +138,14 @@ impl Conversations {
         self.lock().open.get(id).cloned()
     }
 
+    /// Returns the id of the conversation in memory that was used last, of those whose ids begin with
+    /// `prefix`.
+    pub(super) fn last_used(&self, prefix: &str) -> Option<String> {
+        let all = self.lock();
+        let named = all.open.values().filter(|one| one.id.starts_with(prefix));
+        named.max_by_key(|one| one.used()).map(|one| one.id.clone())
+    }
+
     /// Returns the number of conversations in memory.
     pub(super) fn count(&self) -> usize {
         self.lock().open.len()

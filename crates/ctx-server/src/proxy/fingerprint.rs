@@ -82,6 +82,18 @@ impl Fingerprint {
         header.map(|value| value.as_bytes()).filter(|value| !value.is_empty())
     }
 
+    /// Returns the id of the group of conversations of the client's session, if it names one.
+    pub(super) fn named(
+        salt: &Salt,
+        protocol: Protocol,
+        headers: &HeaderMap,
+        query: Option<&str>,
+    ) -> Option<String> {
+        let name = Self::session(headers)?;
+        let key = headers::secrets(headers, query, Some(name));
+        Some(salt.hash(&[protocol.name().as_bytes(), &key, b"named", name], 8))
+    }
+
     /// Returns the fingerprint of a request.
     pub(super) fn of(
         salt: &Salt,

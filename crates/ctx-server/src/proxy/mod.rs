@@ -15,6 +15,7 @@ mod body;
 mod cache_break;
 mod client_compaction;
 mod client_request;
+mod client_summaries;
 mod config;
 mod conversation;
 mod conversations;
@@ -63,13 +64,15 @@ use crate::Host;
 use crate::http::Metrics;
 use crate::trace::Trace;
 use client_compaction::OriginalItems;
+use client_summaries::ClientSummaries;
 use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
 use stored_responses::StoredResponses;
 
 pub use config::{
-    CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig,
+    ClientCompaction, CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig,
+    UpstreamsConfig,
 };
 pub use upstream::{Family, Upstreams};
 
@@ -125,6 +128,7 @@ pub struct Proxy {
     unwritten: Unwritten,
     originals: OriginalItems,
     responses: StoredResponses,
+    client_summaries: ClientSummaries,
     /// The providers that did not compact a history for their client.
     cannot_compact: Mutex<HashSet<Family>>,
 }
@@ -176,6 +180,7 @@ impl Proxy {
             originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
             salt,
             responses: StoredResponses::default(),
+            client_summaries: ClientSummaries::default(),
             cannot_compact: Mutex::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),

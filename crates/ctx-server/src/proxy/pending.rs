@@ -12,6 +12,7 @@ use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Proxy;
+use super::client_summaries::AskedSummary;
 use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
 use super::stored_responses::StoredRequest;
@@ -31,6 +32,8 @@ pub(super) struct PendingRequest {
     permit: Arc<OwnedSemaphorePermit>,
     /// The request, if the provider stores its answer.
     stored: Option<StoredRequest>,
+    /// The client's request for a summary, if it is one.
+    pub(super) asked: Option<AskedSummary>,
     /// The rounds before the last one.
     earlier: Option<EarlierRounds>,
 }
@@ -56,6 +59,7 @@ impl PendingRequest {
             conversation: None,
             permit: Arc::new(permit),
             stored: None,
+            asked: None,
             earlier: None,
         }
     }
@@ -121,6 +125,9 @@ impl PendingRequest {
         metrics.output_tokens.inc_by(output);
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
+        if let Some(asked) = self.asked.take().filter(|_| outcome == RequestOutcome::Ok) {
+            asked.end(&self.proxy, &record.session);
+        }
         if outcome == RequestOutcome::Refused {
             let status = record.status.unwrap_or_default();
             let note =
@@ -252,6 +259,9 @@ impl AnswerStream {
                 None => return Ok(None),
             },
         };
+        if let Some(asked) = &mut self.pending.asked {
+            asked.push(&piece);
+        }
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(piece.len() as u64);
             // After the announced length, the body is not polled again.

@@ -16,6 +16,7 @@ use super::attempt::{AssembledAttempt, Attempt};
 use super::cache_break::CachedRequest;
 use super::client_compaction::{WholeBody, has_reference};
 use super::client_request::ClientRequest;
+use super::client_summaries::put_back;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
@@ -34,7 +35,7 @@ pub(super) struct Prepared {
     pub(super) body: Bytes,
     /// Its description; `None` if it passes unchanged.
     pub(super) context: Option<RequestContext>,
-    /// The content of the compaction item with which ctx answers.
+    /// The content of the compaction item, or the summary, with which ctx answers.
     pub(super) compacted: Option<String>,
     /// Whether its history is the client's.
     is_unchanged: bool,
@@ -56,7 +57,7 @@ pub(super) struct RequestContext {
 }
 
 /// What a request is prepared for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Purpose {
     /// To be sent.
     Send,
@@ -64,13 +65,15 @@ pub(super) enum Purpose {
     Retry(Retry),
     /// To be compacted and answered by ctx.
     Compact,
+    /// To be summarised as a whole, with this focus, and answered by ctx.
+    Summarise(Option<String>),
 }
 
 impl Purpose {
-    pub(super) fn retry(self) -> Option<Retry> {
+    pub(super) fn retry(&self) -> Option<Retry> {
         match self {
-            Self::Retry(retry) => Some(retry),
-            Self::Send | Self::Compact => None,
+            Self::Retry(retry) => Some(*retry),
+            Self::Send | Self::Compact | Self::Summarise(_) => None,
         }
     }
 }
@@ -116,6 +119,25 @@ impl Prepared {
 /// window is too small, or the parts that cannot be cut are too large. Nothing else is an error: a
 /// failing engine is bypassed.
 pub(super) async fn prepare(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+    purpose: Purpose,
+) -> Result<Prepared> {
+    let (body, audited) = match put_back(proxy, client_request, &body).await {
+        Some((body, audited)) => (body, audited),
+        None => (body, None),
+    };
+    let mut prepared = prepare_restored(proxy, client_request, body, purpose).await?;
+    if let (Some(context), Some(mut audited)) = (&mut prepared.context, audited) {
+        audited.request = context.record.number;
+        context.record.compaction.get_or_insert(audited);
+    }
+    Ok(prepared)
+}
+
+/// Makes a request fit that may have compaction items of ctx.
+async fn prepare_restored(
     proxy: &Proxy,
     client_request: &ClientRequest,
     body: Bytes,
@@ -267,9 +289,14 @@ async fn assemble(
     let result = attempt.assemble(&conversation, purpose).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
-    let Some(AssembledAttempt { assembled, record, estimated, sent }) = result? else {
+    let Some(AssembledAttempt { assembled, record, estimated, sent, summary }) = result? else {
         return Ok(None);
     };
+    if summary.is_some() {
+        let context = Some(RequestContext { conversation, record, estimated, sent });
+        let untouched = Prepared::untouched(body.clone());
+        return Ok(Some(Prepared { context, compacted: summary, ..untouched }));
+    }
     let protocol = client_request.protocol();
     let retrieval = proxy.settings.config.retrieval;
     let retrieves = retrieval::is_wanted(retrieval, &assembled, units.len())

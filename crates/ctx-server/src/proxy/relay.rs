@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
+use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::Route;
+use ctx_dialect::wire::{Request as WireRequest, Route, SummaryRequest};
 use ctx_model::Method;
 use tokio::time::Instant;
 
 use super::body::{ContentEncoding, RequestBody};
 use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
+use super::client_summaries::{self, AskedSummary, summarise_quoted};
 use super::config::CompactionBy;
 use super::held_answer::{HeldAnswer, hold_answer, is_encoded};
 use super::pending::{PendingRequest, passing};
@@ -65,6 +67,14 @@ impl Relay {
         if wants_compaction && self.proxy.compacts(self.client_request.family) {
             return self.compact().await;
         }
+        let asked = client_summaries::is_for_ctx(&self.proxy, &self.client_request, body);
+        if let Some(asked) = asked
+            && let Some(text) = self.summarise(asked).await
+        {
+            return self.summarised(&text);
+        }
+        self.pending.asked =
+            AskedSummary::of(&self.proxy, &self.client_request, &self.content.bytes);
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
             Err(_) if wants_compaction && self.may_compact() => return self.compact().await,
@@ -132,10 +142,49 @@ impl Relay {
         response
     }
 
+    /// Summarises the history for the client; `None` if that fails, so that its model does.
+    async fn summarise(&mut self, asked: SummaryRequest) -> Option<String> {
+        let body = self.content.bytes.clone();
+        let text = std::str::from_utf8(&body).ok()?;
+        let request = WireRequest::parse(&self.client_request.route, text).ok()?;
+        if let Some(known) = asked.repeated(&request) {
+            return Some(known);
+        }
+        let summary = match asked.is_quoted() {
+            true => summarise_quoted(&self.proxy, &self.client_request, &request).await,
+            false => {
+                let history = Bytes::from(asked.history(&request).ok()??);
+                let purpose = Purpose::Summarise(asked.focus(&request));
+                let prepared = self.prepare_body(history, purpose).await;
+                prepared.map(|prepared| {
+                    self.note(&prepared, 1);
+                    prepared.compacted
+                })
+            }
+        };
+        let summary = summary.unwrap_or_else(|error| {
+            self.proxy.warn(&format!("the client's model writes a summary: {error}"));
+            None
+        });
+        summary.map(|summary| asked.answer(&summary))
+    }
+
+    /// Answers with a summary.
+    fn summarised(mut self, text: &str) -> Response {
+        let tokens = self.pending.known().map_or(0, |record| record.raw_tokens.get());
+        let body = String::from_utf8_lossy(&self.content.bytes);
+        let response = client_summaries::answer(&self.client_request, &body, text, tokens);
+        self.pending.answered();
+        response
+    }
+
     async fn prepare(&mut self, purpose: Purpose) -> Result<Prepared> {
+        self.prepare_body(self.content.bytes.clone(), purpose).await
+    }
+
+    async fn prepare_body(&mut self, content: Bytes, purpose: Purpose) -> Result<Prepared> {
         let began = Instant::now();
-        let (proxy, client_request, content) =
-            (self.proxy.clone(), self.client_request.clone(), self.content.bytes.clone());
+        let (proxy, client_request) = (self.proxy.clone(), self.client_request.clone());
         // The work continues if the client disconnects: its summary will be billed anyway, and the
         // next attempt can use it. The permit and the memory are held until then.
         let (permit, space) = (self.pending.permit(), self.content.space());

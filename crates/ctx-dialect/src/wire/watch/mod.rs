@@ -5,9 +5,12 @@ mod gemini;
 mod messages;
 mod pieces;
 mod responses;
+mod text;
 
 use ctx_core::Usage;
 use ctx_core::text::head_bytes;
+
+pub use self::text::answer_text;
 
 use self::pieces::{Piece, Pieces};
 use super::Protocol;

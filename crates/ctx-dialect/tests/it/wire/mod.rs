@@ -6,6 +6,7 @@ mod pairs;
 mod provider;
 mod random;
 mod request;
+mod summary_request;
 mod watch;
 
 use ctx_dialect::wire::{OutgoingUnit, Request, Route, route};

@@ -10,11 +10,15 @@ use std::sync::Arc;
 
 use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::wire::Request;
+use ctx_layers::compaction::ClientSummary;
+use ctx_runtime::summary_models;
 use futures_util::FutureExt;
 
 use super::Proxy;
 use super::cache_break::{CachedRequest, RequestHead};
 use super::client_request::ClientRequest;
+use super::client_summaries;
+use super::config::SummariesBy;
 use super::conversation::{Conversation, ConversationState};
 use super::learned_window::LearnedWindow;
 use super::limits::ModelLimits;
@@ -48,6 +52,8 @@ pub(super) struct AssembledAttempt {
     pub(super) estimated: u64,
     /// The request, to detect cache breaks in the next one.
     pub(super) sent: Arc<CachedRequest>,
+    /// The summary of the whole history, if that is its purpose.
+    pub(super) summary: Option<String>,
 }
 
 impl Attempt<'_> {
@@ -96,6 +102,13 @@ impl Attempt<'_> {
         if compaction.is_none() && (retry.is_some() || is_asked) {
             compaction = self.compact(conversation, session, retry, limits).await;
         }
+        let mut summary = None;
+        if let Purpose::Summarise(focus) = purpose {
+            if let Some((text, record)) = self.summarise(conversation, &mut state, focus).await? {
+                (summary, compaction) = (Some(text), Some(record));
+            }
+        }
+        let Some(session) = &mut state.session else { return Err(lost()) };
         let mut assembled = self.run_engine(session, limits).await;
         // Retry without the learned window: the provider decides.
         if assembled.is_err() && retry.is_none() && state.learned.window().is_some() {
@@ -109,7 +122,7 @@ impl Attempt<'_> {
         if let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard) {
             self.warn_failed(&error);
         }
-        Ok(Some(done))
+        Ok(Some(AssembledAttempt { summary, ..done }))
     }
 
     /// Records and saves the assembled request.
@@ -139,7 +152,7 @@ impl Attempt<'_> {
         record.prefix_break = conversation.cached().and_then(|before| {
             before.cache_break(&sent, &session.history, session.in_force.as_ref())
         });
-        Ok(AssembledAttempt { assembled, record, estimated, sent })
+        Ok(AssembledAttempt { assembled, record, estimated, sent, summary: None })
     }
 
     /// Assembles the messages with the engine, or without it if it fails.
@@ -178,6 +191,31 @@ impl Attempt<'_> {
     fn head(&self) -> RequestHead {
         let tools = self.request.tools.map(|tools| tools.get());
         RequestHead::of(self.request.model.as_deref(), self.request.system.as_deref(), tools)
+    }
+
+    /// Writes a summary of the whole session for its client.
+    pub(super) async fn summarise(
+        &self,
+        conversation: &Conversation,
+        state: &mut ConversationState,
+        focus: Option<String>,
+    ) -> Result<Option<(String, CompactionRecord)>> {
+        let Some(session) = &state.session else { return Ok(None) };
+        let window = session.ledger.window();
+        let _guard = state.summaries.insert(self.writer(window));
+        let models = match self.proxy.settings.config.summaries {
+            SummariesBy::Upstream => Some(state.summaries.models(window)),
+            SummariesBy::Model => {
+                let model = self.request.model.as_deref();
+                summary_models(&session.resolved.config, None, model)?.map(|chain| chain.models)
+            }
+            SummariesBy::Extractive => None,
+        };
+        let made = client_summaries::summarise(session, models, focus).await?;
+        Ok(made.map(|made| {
+            let record = record_compaction(self.proxy, &conversation.id, None, &made);
+            (ClientSummary::text(&made.summary), record)
+        }))
     }
 
     fn writer(&self, window: Tokens) -> Option<ctx_model::HttpModel> {

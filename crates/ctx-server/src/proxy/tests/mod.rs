@@ -5,6 +5,7 @@ mod background;
 mod breaking;
 mod cached;
 mod client_compaction;
+mod client_summaries;
 mod continued;
 mod cutting;
 mod limits;

@@ -1,0 +1,189 @@
+//! Requests in which a client asks its own model for a summary of the conversation.
+
+use ctx_core::{Block, Role};
+
+use super::{OutgoingUnit, Request};
+
+/// How a client asks for a summary, and the form that it reads. A request is recognised by the
+/// beginning of its system prompt or of the user's last text, as recorded from the client.
+#[derive(Debug)]
+struct Form {
+    client: &'static str,
+    /// The beginning of the system prompt; empty if it is that of other requests.
+    system: &'static str,
+    /// The beginnings of the last text.
+    begins: &'static [&'static str],
+    /// What the last text contains besides.
+    contains: &'static str,
+    /// The element of an answer with the summary; empty if all of it is the summary.
+    tag: &'static str,
+    /// Whether the history is in the last text instead of the messages before it.
+    is_quoted: bool,
+}
+
+const SNAPSHOT: &str = "<state_snapshot>";
+
+const FORMS: [Form; 4] = [
+    // Claude Code 2.1.332: the history and the tools, as in other requests.
+    Form {
+        client: "claude-code",
+        system: "",
+        begins: &[
+            "CRITICAL: Respond with TEXT ONLY.",
+            "Your task is to create a detailed summary of",
+        ],
+        contains: "<summary>",
+        tag: "summary",
+        is_quoted: false,
+    },
+    // Gemini CLI 0.61.0: the history alone; the second request has the first answer in it.
+    Form {
+        client: "gemini-cli",
+        system: "You are a specialized system component responsible for distilling chat history",
+        begins: &[
+            "Generate a new <state_snapshot>",
+            "A previous <state_snapshot> exists",
+            "Critically evaluate the <state_snapshot>",
+        ],
+        contains: SNAPSHOT,
+        tag: "state_snapshot",
+        is_quoted: false,
+    },
+    // Qwen Code 0.24.4: the history with its own system prompt, or with that of other requests.
+    Form {
+        client: "qwen-code",
+        system: "",
+        begins: &[
+            "First, reason in your <analysis> block. Then, produce the <state_snapshot>",
+            "You are the component that summarizes a conversation",
+        ],
+        contains: SNAPSHOT,
+        tag: "state_snapshot",
+        is_quoted: false,
+    },
+    // opencode 1.18.33: the history as text.
+    Form {
+        client: "opencode",
+        system: "You are a context summarization agent.",
+        begins: &["Here is the conversation so far:", "Here is the summary of the conversation"],
+        contains: "</conversation>",
+        tag: "",
+        is_quoted: true,
+    },
+];
+
+/// A client's request for a summary.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryRequest(&'static Form);
+
+impl SummaryRequest {
+    /// Whether a body may be one, by a search of its end.
+    #[must_use]
+    pub fn may_be(body: &str) -> bool {
+        const END: usize = 64 << 10;
+        let end = ctx_core::text::tail_bytes(body, END);
+        FORMS.iter().any(|form| {
+            end.contains(form.contains) || form.is_quoted && body.contains(form.contains)
+        })
+    }
+
+    /// Recognises one. What a tool result says is not the user's text.
+    #[must_use]
+    pub fn of(request: &Request<'_>) -> Option<Self> {
+        let last = request.units.last()?.read();
+        if last.role != Role::User && last.role != Role::ToolResult {
+            return None;
+        }
+        let Some(Block::Text { text }) = last.blocks.last() else { return None };
+        let text = text.trim_start();
+        let system = || {
+            let own = request.units.first().map(|unit| unit.read());
+            let own = own.filter(|first| first.role == Role::System);
+            request.system.clone().or(own.map(|first| first.plain_text())).unwrap_or_default()
+        };
+        let is = |form: &&Form| {
+            form.begins.iter().any(|begin| text.starts_with(begin))
+                && text.contains(form.contains)
+                && (form.system.is_empty() || system().trim_start().starts_with(form.system))
+        };
+        FORMS.iter().find(is).map(Self)
+    }
+
+    /// Returns the name of the client.
+    #[must_use]
+    pub fn client(self) -> &'static str {
+        self.0.client
+    }
+
+    /// Whether the history is a text in the request, instead of its messages.
+    #[must_use]
+    pub fn is_quoted(self) -> bool {
+        self.0.is_quoted
+    }
+
+    /// Returns the newest message, if it is such an answer already and only has to be repeated.
+    #[must_use]
+    pub fn repeated(self, request: &Request<'_>) -> Option<String> {
+        let before = request.units.iter().rev().nth(1)?.read();
+        let text = before.plain_text();
+        let is_made = before.role == Role::Assistant && !self.0.tag.is_empty();
+        self.summary(&text).filter(|_| is_made)?;
+        Some(text)
+    }
+
+    /// Returns what the user wants the summary to focus on, as Claude Code's `/compact` takes it.
+    #[must_use]
+    pub fn focus(self, request: &Request<'_>) -> Option<String> {
+        let last = request.units.last()?.read().plain_text();
+        let (_, rest) = last.rsplit_once("\nAdditional Instructions:\n")?;
+        let focus = rest.split("\n\nREMINDER:").next().unwrap_or(rest).trim();
+        (!focus.is_empty()).then(|| focus.to_owned())
+    }
+
+    /// Returns the body without the text that asks; `None` if nothing else would be left.
+    ///
+    /// # Errors
+    ///
+    /// See [`Request::with_history`].
+    pub fn history(self, request: &Request<'_>) -> ctx_core::Result<Option<String>> {
+        let Some((last, before)) = request.units.split_last() else { return Ok(None) };
+        let mut message = last.read();
+        message.blocks.pop();
+        let mut out: Vec<_> = (0..before.len()).map(OutgoingUnit::Unchanged).collect();
+        if !message.blocks.is_empty() {
+            out.push(OutgoingUnit::Message { message: &message, of: Some(before.len()) });
+        }
+        match out.is_empty() {
+            true => Ok(None),
+            false => request.with_history(&out, None).map(|body| Some(body.into_owned())),
+        }
+    }
+
+    /// Returns the summary in an answer of the client's model, as it stands in later requests;
+    /// `None` if there is none.
+    #[must_use]
+    pub fn summary(self, answer: &str) -> Option<&str> {
+        let tag = self.0.tag;
+        let inner = match tag.is_empty() {
+            true => answer,
+            false => {
+                let (_, rest) = answer.split_once(&format!("<{tag}>"))?;
+                rest.rsplit_once(&format!("</{tag}>")).map_or(rest, |(inner, _)| inner)
+            }
+        };
+        Some(inner.trim()).filter(|inner| !inner.is_empty())
+    }
+
+    /// Returns an answer with this summary, in the form that the client reads.
+    #[must_use]
+    pub fn answer(self, summary: &str) -> String {
+        let tag = self.0.tag;
+        if tag.is_empty() {
+            return summary.to_owned();
+        }
+        let end = format!("</{tag}>");
+        // The summary may quote the element.
+        let inner = summary.replace(&end, &format!("<\\/{tag}>"));
+        format!("<{tag}>\n{}\n{end}", inner.trim())
+    }
+}

@@ -1,0 +1,121 @@
+//! Requests for a summary, shortened from recordings of the clients.
+
+use ctx_dialect::wire::{Request, SummaryRequest, route};
+use serde_json::{Value, json};
+
+const MESSAGES: &str = "/v1/messages";
+const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
+
+const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] an <analysis> block followed by a \
+                      <summary> block.";
+const DISTILL: &str = "You are a specialized system component responsible for distilling chat \
+                       history into a structured XML <state_snapshot>. [...]";
+
+/// Returns the recognised client, and the number of messages without the text that asks.
+fn recognised(path: &str, body: &Value) -> Option<(&'static str, usize)> {
+    let (route, text) = (route("POST", path).unwrap(), body.to_string());
+    let request = Request::parse(&route, &text).unwrap();
+    let found = SummaryRequest::of(&request)?;
+    assert!(SummaryRequest::may_be(&text), "{text}");
+    let history = found.history(&request).unwrap();
+    let history = history.map_or(0, |body| Request::parse(&route, &body).unwrap().units.len());
+    Some((found.client(), history))
+}
+
+fn text(role: &str, text: &str) -> Value {
+    json!({ "role": role, "content": [{ "type": "text", "text": text }] })
+}
+
+#[test]
+fn the_requests_of_clients_are_recognised() {
+    let claude = json!({ "model": "m", "system": "You are a Claude agent.", "messages": [
+        text("user", "Fix it."), text("assistant", "Done."), { "role": "user", "content": CLAUDE }] });
+    assert_eq!(recognised(MESSAGES, &claude), Some(("claude-code", 2)));
+    // After a call, the text is in the message with the result.
+    let result = json!({ "type": "tool_result", "tool_use_id": "t", "content": "ok" });
+    let call = json!({ "type": "tool_use", "id": "t", "name": "Read", "input": {} });
+    let claude = json!({ "model": "m", "messages": [text("user", "Fix it."),
+        { "role": "assistant", "content": [call] },
+        { "role": "user", "content": [result, { "type": "text", "text": CLAUDE }] }] });
+    assert_eq!(recognised(MESSAGES, &claude), Some(("claude-code", 3)));
+
+    for ask in [
+        "Generate a new <state_snapshot> based on the provided history. [...]",
+        "A previous <state_snapshot> exists in the history. [...]",
+        "Critically evaluate the <state_snapshot> you just generated. [...]",
+    ] {
+        let parts = |role: &str, text: &str| json!({ "role": role, "parts": [{ "text": text }] });
+        let gemini = json!({ "systemInstruction": { "parts": [{ "text": DISTILL }] },
+            "contents": [parts("user", "Fix it."), parts("model", "Done."), parts("user", ask)] });
+        assert_eq!(recognised(GEMINI, &gemini), Some(("gemini-cli", 2)));
+    }
+
+    let ask = "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.";
+    let summarizes = "You are the component that summarizes a conversation when [...]";
+    let qwen = json!({ "model": "m", "messages": [text("system", summarizes),
+        text("user", "Fix it."), text("assistant", "Done."), text("user", ask)] });
+    assert_eq!(recognised(CHAT, &qwen), Some(("qwen-code", 3)));
+    let shared = format!("{summarizes} Do not call tools. {ask}");
+    let qwen = json!({ "model": "m", "messages": [text("system", "You are Qwen Code."),
+        text("user", "Fix it."), text("assistant", "Done."), text("user", &shared)] });
+    assert_eq!(recognised(CHAT, &qwen), Some(("qwen-code", 3)));
+
+    let conversation = "Here is the conversation so far:\n\n<conversation>\n[User]: Fix it.\n\
+                        </conversation>\n\nCreate a new anchored summary [...]";
+    let opencode = json!({ "model": "m", "messages": [
+        text("system", "You are a context summarization agent. [...]"),
+        text("user", conversation)] });
+    assert_eq!(recognised(CHAT, &opencode), Some(("opencode", 1)));
+}
+
+#[test]
+fn an_imitation_is_not_recognised() {
+    let call =
+        json!({ "id": "c", "type": "function", "function": { "name": "read", "arguments": "{}" } });
+    let quoted = format!("What does this prompt do? {CLAUDE}");
+    for last in [
+        vec![
+            json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+            json!({ "role": "tool", "tool_call_id": "c", "content": CLAUDE }),
+        ],
+        vec![text("user", &quoted)],
+        vec![text("user", CLAUDE), text("assistant", "No.")],
+        vec![text("assistant", CLAUDE)],
+        // The system prompt of the client is missing.
+        vec![text("user", "Generate a new <state_snapshot> based on the provided history.")],
+        vec![text("user", "Here is the conversation so far: </conversation>")],
+    ] {
+        let mut all = vec![text("system", "You are an agent."), text("user", "Go on.")];
+        all.extend(last);
+        let body = json!({ "model": "m", "messages": all });
+        assert_eq!(recognised(CHAT, &body), None, "{body}");
+    }
+}
+
+#[test]
+fn a_summary_has_the_form_that_the_client_reads() {
+    let of = |path: &str, body: &Value| {
+        let (route, text) = (route("POST", path).unwrap(), body.to_string());
+        SummaryRequest::of(&Request::parse(&route, &text).unwrap()).unwrap()
+    };
+    let claude = of(MESSAGES, &json!({ "model": "m", "messages": [text("user", CLAUDE)] }));
+    assert_eq!(
+        claude.answer("It quotes </summary>."),
+        "<summary>\nIt quotes <\\/summary>.\n</summary>"
+    );
+    let answer = "<analysis>The <b>words</b>.</analysis>\n<summary>\n1. Fix it.\n</summary>\n";
+    assert_eq!(claude.summary(answer), Some("1. Fix it."));
+    assert_eq!(claude.summary("<summary>cut off"), Some("cut off"));
+    for none in ["", "I cannot do that.", "<summary> </summary>"] {
+        assert_eq!(claude.summary(none), None, "{none}");
+    }
+    let ask = "Here is the conversation so far: <conversation> </conversation>";
+    let opencode = of(
+        CHAT,
+        &json!({ "model": "m", "messages": [
+        text("system", "You are a context summarization agent."), text("user", ask)] }),
+    );
+    assert_eq!((opencode.answer("a"), opencode.summary(" a\n")), ("a".to_owned(), Some("a")));
+    assert!(opencode.is_quoted() && !claude.is_quoted());
+}

@@ -1,0 +1,295 @@
+//! Summaries that clients ask their own model for.
+//!
+//! ```text
+//! request for a summary -> the client's model -> its summary, remembered
+//!     a later request that has it -> audited once -> what it lost, put back after it
+//! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use bytes::Bytes;
+use ctx_core::{
+    Block, Compacted, CompactionTrigger, Counter, Entry, Message, Result, Role, SummaryModels,
+    Tokens,
+};
+use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, TextAnswer, answer_text};
+use ctx_layers::compaction::{self, ClientSummary, CompactOptions, History, compact};
+use ctx_session::clock;
+use tokio::sync::OnceCell;
+
+use super::Proxy;
+use super::attempt::Attempt;
+use super::client_request::ClientRequest;
+use super::fingerprint::Fingerprint;
+use super::summary_record::record_compaction;
+use super::{config::ClientCompaction, headers};
+use crate::hosted::HostedSession;
+use crate::trace::CompactionRecord;
+
+/// Maximum number of remembered summaries.
+const MOST: usize = 256;
+
+/// Maximum size of an answer with a summary, in bytes.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Maximum number of messages at the beginning of a request among which a summary is searched.
+const FIRST_MESSAGES: usize = 8;
+
+/// Maximum size of what is put back.
+const LOST_TOKENS: Tokens = Tokens(600);
+
+/// The first line of what is put back.
+const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]";
+
+/// The newest message of a history that is summarised as a whole.
+const ASK: &str = "Summarise the conversation.";
+
+/// The summaries of clients.
+#[derive(Debug, Default)]
+pub(super) struct ClientSummaries(Mutex<VecDeque<Arc<Remembered>>>);
+
+/// A summary that a client's model wrote.
+#[derive(Debug)]
+struct Remembered {
+    owner: blake3::Hash,
+    text: String,
+    /// The id of the conversation that it is of.
+    conversation: String,
+    /// Whether the conversation ends in the text that asked for it.
+    is_asked_there: bool,
+    /// What it lost, after the audit.
+    lost: OnceCell<Option<String>>,
+    /// The record of its compaction, until it is part of a request's record.
+    record: Mutex<Option<CompactionRecord>>,
+}
+
+/// A request for a summary whose answer is pending.
+#[derive(Debug)]
+pub(super) struct AskedSummary {
+    request: SummaryRequest,
+    protocol: Protocol,
+    owner: blake3::Hash,
+    conversation: Option<String>,
+    answer: Vec<u8>,
+}
+
+impl Remembered {
+    /// Sets the record, and returns the previous one.
+    fn set_record(&self, record: Option<CompactionRecord>) -> Option<CompactionRecord> {
+        let mut own = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut own, record)
+    }
+}
+
+impl AskedSummary {
+    /// Returns the request of a client for a summary, to be answered by its model.
+    pub(super) fn of(proxy: &Proxy, client_request: &ClientRequest, body: &Bytes) -> Option<Self> {
+        if proxy.settings.config.client_compaction == ClientCompaction::Off {
+            return None;
+        }
+        let request = recognised(client_request, body)?;
+        let conversation = match request.is_quoted() {
+            true => Some(named_conversation(proxy, client_request)?),
+            false => None,
+        };
+        let (owner, protocol) = (owner(client_request), client_request.protocol());
+        Some(Self { request, protocol, owner, conversation, answer: Vec::new() })
+    }
+
+    /// Keeps a piece of the answer.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        if self.answer.len() + piece.len() <= MOST_BYTES {
+            self.answer.extend_from_slice(piece);
+        }
+    }
+
+    /// Remembers the summary in the answer. `conversation` is that of the request.
+    pub(super) fn end(self, proxy: &Proxy, conversation: &str) {
+        let answer = answer_text(self.protocol, &self.answer);
+        let Some(text) = self.request.summary(&answer) else { return };
+        proxy.client_summaries.add(Remembered {
+            owner: self.owner,
+            text: text.to_owned(),
+            is_asked_there: self.conversation.is_none(),
+            conversation: self.conversation.unwrap_or_else(|| conversation.to_owned()),
+            lost: OnceCell::new(),
+            record: Mutex::default(),
+        });
+    }
+}
+
+impl ClientSummaries {
+    fn add(&self, summary: Remembered) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(Arc::new(summary));
+        if all.len() > MOST {
+            all.pop_front();
+        }
+    }
+
+    /// Returns the summaries of an owner, newest first.
+    fn of(&self, owner: blake3::Hash) -> Vec<Arc<Remembered>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().rev().filter(|summary| summary.owner == owner).cloned().collect()
+    }
+}
+
+/// Puts back what a summary in the request lost. Returns the body, and the record of the audit if it
+/// is new.
+pub(super) async fn put_back(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: &Bytes,
+) -> Option<(Bytes, Option<CompactionRecord>)> {
+    let known = proxy.client_summaries.of(owner(client_request));
+    if known.is_empty() {
+        return None;
+    }
+    let text = std::str::from_utf8(body).ok()?;
+    let request = Request::parse(&client_request.route, text).ok()?;
+    if request.is_continued {
+        return None;
+    }
+    let first = request.units.iter().take(FIRST_MESSAGES).map(|unit| unit.read()).enumerate();
+    let (at, mut message, summary) = first.into_iter().find_map(|(at, message)| {
+        let said = message.plain_text();
+        let found = known.iter().find(|summary| said.contains(&summary.text))?;
+        matches!(message.role, Role::User | Role::Assistant).then_some((at, message, found))
+    })?;
+    let lost = summary.lost.get_or_init(|| async {
+        let audited = audited(proxy, summary).await.ok().flatten()?;
+        let record = record_compaction(proxy, &summary.conversation, None, &audited.compacted);
+        summary.set_record(Some(record));
+        Some(audited.lost).filter(|lost| !lost.is_empty())
+    });
+    let lost = lost.await.as_ref();
+    let record = summary.set_record(None);
+    let changed = lost.and_then(|lost| {
+        message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
+        let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
+        *out.get_mut(at)? = OutgoingUnit::Message { message: &message, of: Some(at) };
+        Some(Bytes::from(request.with_history(&out, None).ok()?.into_owned()))
+    });
+    Some((changed.unwrap_or_else(|| body.clone()), record))
+}
+
+/// Audits a summary against its conversation, if that is in memory.
+async fn audited(proxy: &Proxy, summary: &Remembered) -> Result<Option<ClientSummary>> {
+    let Some(conversation) = proxy.conversations.in_memory(&summary.conversation) else {
+        return Ok(None);
+    };
+    let state = conversation.state.lock().await;
+    let Some(session) = &state.session else { return Ok(None) };
+    let mut view = session.copy_of_view()?;
+    drop(state);
+    if !summary.is_asked_there {
+        view.append(ask())?;
+    }
+    ClientSummary::audit(History::of(&view)?, &summary.text, LOST_TOKENS, clock::now())
+}
+
+/// Returns a request for a summary that ctx has to answer.
+pub(super) fn is_for_ctx(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: &Bytes,
+) -> Option<SummaryRequest> {
+    let by_ctx = proxy.settings.config.client_compaction == ClientCompaction::Ctx;
+    recognised(client_request, body).filter(|_| by_ctx)
+}
+
+/// Summarises the conversation that a request has as text: the one last used in its session.
+pub(super) async fn summarise_quoted(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    request: &Request<'_>,
+) -> Result<Option<String>> {
+    let id = named_conversation(proxy, client_request);
+    let found = id.and_then(|id| proxy.conversations.in_memory(&id));
+    let Some(conversation) = found else { return Ok(None) };
+    let mut state = conversation.state.lock().await;
+    let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
+    let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
+        return Ok(None);
+    };
+    proxy.client_summaries.add(Remembered {
+        owner: owner(client_request),
+        text: text.trim().to_owned(),
+        conversation: conversation.id.clone(),
+        is_asked_there: false,
+        lost: OnceCell::new_with(Some(None)),
+        record: Mutex::new(Some(record)),
+    });
+    Ok(Some(text))
+}
+
+/// Summarises a whole session for its client.
+pub(super) async fn summarise(
+    session: &HostedSession,
+    models: Option<SummaryModels>,
+    focus: Option<String>,
+) -> Result<Option<Compacted>> {
+    let mut view = session.copy_of_view()?;
+    view.append(ask())?;
+    let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
+    let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
+    let options = CompactOptions { force: true, models, focus, ..options };
+    Ok(compact(History::of(&view)?, Arc::new(config), options).await?.result)
+}
+
+/// Returns the answer of ctx to a request for a summary.
+pub(super) fn answer(
+    client_request: &ClientRequest,
+    body: &str,
+    text: &str,
+    tokens: u64,
+) -> Response {
+    let route = &client_request.route;
+    let request = Request::parse(route, body).ok();
+    let streams = request.as_ref().is_some_and(|request| request.streams);
+    let answer = TextAnswer {
+        id: &uuid::Uuid::new_v4().simple().to_string(),
+        model: request.as_ref().and_then(|request| request.model.as_deref()).unwrap_or_default(),
+        created_at: clock::now().0 / 1_000,
+        text,
+        input_tokens: tokens,
+        output_tokens: Counter::default().text(text).get(),
+    };
+    let mut response = Response::new(Body::from(answer.body(route, streams)));
+    let kind = match streams {
+        true if route.is_ollama => "application/x-ndjson",
+        true => "text/event-stream",
+        false => "application/json",
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn recognised(client_request: &ClientRequest, body: &Bytes) -> Option<SummaryRequest> {
+    let text = std::str::from_utf8(body).ok().filter(|text| SummaryRequest::may_be(text))?;
+    SummaryRequest::of(&Request::parse(&client_request.route, text).ok()?)
+}
+
+fn owner(client_request: &ClientRequest) -> blake3::Hash {
+    let session = Fingerprint::session(&client_request.headers);
+    let query = client_request.query.as_deref();
+    blake3::hash(&headers::secrets(&client_request.headers, query, session))
+}
+
+/// Returns the id of the conversation last used in the session that the client names.
+fn named_conversation(proxy: &Proxy, client_request: &ClientRequest) -> Option<String> {
+    let query = client_request.query.as_deref();
+    let (protocol, headers) = (client_request.protocol(), &client_request.headers);
+    let group = Fingerprint::named(&proxy.salt, protocol, headers, query)?;
+    proxy.conversations.last_used(&group)
+}
+
+fn ask() -> Arc<Entry> {
+    Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK)))
+}

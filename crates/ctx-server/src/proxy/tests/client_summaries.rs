@@ -1,0 +1,197 @@
+//! Summaries that clients ask their own model for.
+
+use ctx_dialect::wire::{Protocol, answer_text};
+use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
+
+use super::*;
+
+const RULE: &str = "Never push to the branch stable-7.";
+const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] a <summary> block.";
+const SUMMARY: &str = "1. Primary Request: the user wants the rivers described.";
+const MESSAGES: &str = "/v1/messages";
+const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
+
+fn by(compaction: &'static str) -> Set {
+    let config = match compaction {
+        "ctx" => "{ server: { summaries: 'extractive', clientCompaction: 'ctx' } }",
+        "off" => "{ server: { summaries: 'extractive', clientCompaction: 'off' } }",
+        _ => "{ server: { summaries: 'extractive' } }",
+    };
+    Set { config, ..Set::default() }
+}
+
+/// Starts a provider whose model writes a summary without the rule.
+fn provider() -> FakeProvider {
+    let step = |request: &ctx_testkit::provider::Request| match request
+        .json
+        .to_string()
+        .contains(CLAUDE)
+    {
+        true => Step::text(format!("<analysis>Hm.</analysis>\n<summary>\n{SUMMARY}\n</summary>")),
+        false => Step::text("done"),
+    };
+    FakeProvider::builder().respond(step).start().unwrap()
+}
+
+/// Returns a conversation with a rule, without instructions.
+fn conversation() -> Vec<Value> {
+    let mut all = talk(8, 100).split_off(1);
+    all[0] = user(format!("Describe the rivers in /maps/river0.txt. {RULE}"));
+    all
+}
+
+fn anthropic(messages: &[Value]) -> Value {
+    json!({ "model": "m", "max_tokens": 100, "messages": messages })
+}
+
+fn with(mut messages: Vec<Value>, last: Value) -> Vec<Value> {
+    if messages.last().is_some_and(|message| message["role"] == last["role"]) {
+        messages.push(json!({ "role": "assistant", "content": "River 3." }));
+    }
+    messages.push(last);
+    messages
+}
+
+/// Returns what Claude Code sends after its compaction.
+fn continued(summary: &str) -> Vec<Value> {
+    let text = format!(
+        "This session is being continued from a previous conversation.\nSummary:\n{summary}\n\nGo on."
+    );
+    vec![
+        user(text),
+        json!({ "role": "assistant", "content": "River 3." }),
+        user("And the shortest river?"),
+    ]
+}
+
+#[tokio::test]
+async fn what_the_summary_of_a_client_lost_is_put_back() {
+    let rig = Rig::new(provider(), by("audit")).await;
+    let history = conversation();
+    rig.post(MESSAGES, &anthropic(&history)).await;
+    let asked = anthropic(&with(history, user(CLAUDE)));
+    let got = rig.post(MESSAGES, &asked).await;
+    assert!(got.body.contains("Primary Request") && rig.last().json == asked, "{got:?}");
+
+    let body = anthropic(&continued(SUMMARY));
+    rig.post(MESSAGES, &body).await;
+    let first = rig.last().json["messages"][0].to_string();
+    assert!(first.contains(SUMMARY) && first.contains(RULE) && !first.contains("[e:"), "{first}");
+    assert_eq!(first.matches("left this out").count(), 1, "{first}");
+    // It stays the same in later requests.
+    let more = with(continued(SUMMARY), user("Thanks."));
+    rig.post(MESSAGES, &anthropic(&more)).await;
+    assert_eq!(rig.last().json["messages"][0].to_string(), first);
+    assert_eq!(rig.last().json["messages"].as_array().unwrap().len(), 5);
+
+    let sessions = rig.proxy.trace().sessions();
+    let records = sessions.iter().flat_map(|session| &session.requests);
+    let made: Vec<_> = records.filter_map(|record| record.compaction.as_ref()).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    let audit = &made[0].details.as_ref().unwrap()["receipt"]["audit"];
+    assert!(made[0].summary == SUMMARY && audit["missing"].as_u64() > Some(0), "{made:?}");
+    assert!(rig.notes.lock().unwrap()[0].contains("of the facts kept"));
+
+    // Another user gets nothing of it.
+    let other = [("x-api-key", "other"), ("content-type", "application/json")];
+    rig.send(Method::POST, MESSAGES, &other, body.to_string()).await;
+    assert_eq!(rig.last().json, body);
+}
+
+#[tokio::test]
+async fn a_failed_or_unaudited_summary_changes_nothing() {
+    let failing = FakeProvider::builder().respond(|request| {
+        match request.json.to_string().contains(CLAUDE) {
+            true => Step::error(FailureKind::RateLimited),
+            false => Step::text("done"),
+        }
+    });
+    for (provider, set) in [(failing.start().unwrap(), by("audit")), (provider(), by("off"))] {
+        let rig = Rig::new(provider, set).await;
+        rig.post(MESSAGES, &anthropic(&with(conversation(), user(CLAUDE)))).await;
+        let body = anthropic(&continued(SUMMARY));
+        rig.post(MESSAGES, &body).await;
+        assert_eq!(rig.last().json, body);
+    }
+}
+
+#[tokio::test]
+async fn ctx_writes_the_summary_of_claude_code() {
+    for streams in [true, false] {
+        let rig = Rig::new(provider(), by("ctx")).await;
+        let mut body = anthropic(&with(conversation(), user(CLAUDE)));
+        body["stream"] = json!(streams);
+        let got = rig.post(MESSAGES, &body).await;
+        let text = answer_text(Protocol::Messages, got.body.as_bytes());
+        assert!(text.starts_with("<summary>\n") && text.ends_with("\n</summary>"), "{got:?}");
+        assert!(text.contains(RULE) && text.contains("/maps/river7.txt"), "{text}");
+        assert!(!text.contains("[e:") && !text.contains("TEXT ONLY"), "{text}");
+        assert_eq!(rig.provider.count(), 0, "the model is not asked");
+        let record = rig.records().await.pop().unwrap();
+        assert!(record.compaction.is_some() && record.status == Some(200), "{record:?}");
+    }
+}
+
+#[tokio::test]
+async fn ctx_writes_the_summary_of_gemini_cli_and_repeats_it() {
+    let rig = Rig::new(provider(), by("ctx")).await;
+    let content = |role: &str, text: &str| json!({ "role": role, "parts": [{ "text": text }] });
+    let mut contents: Vec<Value> = conversation()
+        .iter()
+        .map(|message| {
+            let role = if message["role"] == "user" { "user" } else { "model" };
+            content(role, message["content"].as_str().unwrap())
+        })
+        .collect();
+    contents.push(content("model", "River 3."));
+    contents.push(content("user", "Generate a new <state_snapshot> based on the history."));
+    let system = "You are a specialized system component responsible for distilling chat history.";
+    let mut body = json!({ "systemInstruction": { "parts": [{ "text": system }] } });
+    let mut texts = Vec::<String>::new();
+    for ask in ["", "Critically evaluate the <state_snapshot> you just generated."] {
+        if let Some(last) = texts.last() {
+            contents.pop();
+            contents.push(content("model", last));
+            contents.push(content("user", ask));
+        }
+        body["contents"] = json!(contents);
+        let got = rig.post(GEMINI, &body).await;
+        texts.push(answer_text(Protocol::Gemini, got.body.as_bytes()));
+    }
+    assert!(texts[0].starts_with("<state_snapshot>\n") && texts[0].contains(RULE), "{texts:?}");
+    assert_eq!(texts[0], texts[1]);
+    assert_eq!(rig.provider.count(), 0);
+}
+
+#[tokio::test]
+async fn ctx_writes_the_summary_of_a_conversation_that_is_quoted() {
+    let rig = Rig::new(provider(), by("ctx")).await;
+    let headers = [("authorization", "Bearer k"), ("x-session-id", "ses_1")];
+    let post = async |messages: &[Value]| {
+        let body = json!({ "model": "m", "stream": true, "messages": messages });
+        rig.send(Method::POST, CHAT, &headers, body.to_string()).await
+    };
+    let system = |text: &str| json!({ "role": "system", "content": text });
+    post(&[vec![system("You are an agent.")], conversation()].concat()).await;
+    let quoted =
+        "Here is the conversation so far:\n\n<conversation>\n[User]: [...]\n</conversation>";
+    let ask = [system("You are a context summarization agent."), user(quoted)];
+    let got = post(&ask).await;
+    let text = answer_text(Protocol::Chat, got.body.as_bytes());
+    assert!(text.contains(RULE) && text.contains("/maps/river7.txt"), "{text}");
+    assert_eq!(rig.provider.count(), 1);
+    // Its receipt belongs to the request that has the summary.
+    post(&[user("What did we do so far?"), json!({ "role": "assistant", "content": text })]).await;
+    let sessions = rig.proxy.trace().sessions();
+    let records = sessions.iter().flat_map(|session| &session.requests);
+    assert_eq!(records.filter(|record| record.compaction.is_some()).count(), 1);
+    // In another session there is nothing to summarise: the model is asked.
+    let other = [("authorization", "Bearer k"), ("x-session-id", "ses_2")];
+    let body = json!({ "model": "m", "messages": ask }).to_string();
+    rig.send(Method::POST, CHAT, &other, body.clone()).await;
+    assert_eq!(
+        rig.last().json.to_string(),
+        serde_json::from_str::<Value>(&body).unwrap().to_string()
+    );
+}
