@@ -15,7 +15,7 @@ use ctx_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{CallLog, Config, History, PlanLimits, PlanOutcome, Receipt, plan};
+use crate::{CallLog, CompactionPlan, Config, History, PlanLimits, PlanOutcome, Receipt, plan};
 use ctx_facts::{FileLists, without_citations};
 
 pub use layer::Compaction;
@@ -135,24 +135,14 @@ pub struct ClientSummary {
 impl ClientSummary {
     /// Audits the summary of a history whose newest message is not part of it; `None` if there is
     /// nothing to summarise. `lost` has at most `room` tokens.
-    ///
-    /// # Errors
-    ///
-    /// As [`compact`].
-    pub fn audit(
-        history: History,
-        summary: &str,
-        room: Tokens,
-        now: Timestamp,
-    ) -> Result<Option<Self>> {
-        let config = Arc::new(Config::default().for_whole_history());
-        let limits = PlanLimits { force: true, ..PlanLimits::default() };
-        let PlanOutcome::Compact(plan) = plan(&history, &config, limits)? else { return Ok(None) };
+    #[must_use]
+    pub fn audit(history: History, summary: &str, room: Tokens, now: Timestamp) -> Option<Self> {
+        let plan = CompactionPlan::whole(&history)?;
         let options = CompactOptions::new(CompactionTrigger::Manual, now);
-        let run = CompactionRun::new(history, plan, config, options, false);
+        let run = CompactionRun::new(history, plan, Arc::default(), options, false);
         let (judged, lost) = run.judge(summary, room);
         let compacted = run.compacted(judged, CallLog::default());
-        Ok(Some(Self { compacted, lost: Self::text(&lost) }))
+        Some(Self { compacted, lost: Self::text(&lost) })
     }
 
     /// Returns a summary as a client gets it: without citations, whose entries it does not know.

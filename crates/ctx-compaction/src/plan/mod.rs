@@ -73,6 +73,24 @@ pub struct CompactionPlan {
     pub shortened: Vec<TruncatedMessage>,
 }
 
+impl CompactionPlan {
+    /// Returns the plan of a summary of all messages but the newest; `None` if there is no other.
+    pub(crate) fn whole(history: &History) -> Option<Self> {
+        let (kept, covered) = history.items.split_last()?;
+        (!covered.is_empty()).then(|| Self {
+            cut: covered.len(),
+            turn_start: None,
+            split_turn: false,
+            target: history.ledger.limit(),
+            covered_tokens: covered.iter().map(|item| item.tokens).sum(),
+            staying_tokens: Tokens::ZERO,
+            kept_tokens: kept.tokens,
+            summary_budget: history.ledger.limit(),
+            shortened: Vec::new(),
+        })
+    }
+}
+
 /// The result of planning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanOutcome {

@@ -1,6 +1,7 @@
 //! Requests in which a client asks its own model for a summary of the conversation.
 
 use ctx_core::{Block, Role};
+use memchr::memmem;
 
 use super::{OutgoingUnit, Request};
 
@@ -77,14 +78,11 @@ const FORMS: [Form; 4] = [
 pub struct SummaryRequest(&'static Form);
 
 impl SummaryRequest {
-    /// Whether a body may be one, by a search of its end.
+    /// Whether a body may be one, by a search of its text.
     #[must_use]
     pub fn may_be(body: &str) -> bool {
-        const END: usize = 64 << 10;
-        let end = ctx_core::text::tail_bytes(body, END);
-        FORMS.iter().any(|form| {
-            end.contains(form.contains) || form.is_quoted && body.contains(form.contains)
-        })
+        let mut begins = FORMS.iter().flat_map(|form| form.begins);
+        begins.any(|begin| memmem::find(body.as_bytes(), begin.as_bytes()).is_some())
     }
 
     /// Recognises one. What a tool result says is not the user's text.

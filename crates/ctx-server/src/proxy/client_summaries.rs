@@ -15,8 +15,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use bytes::Bytes;
 use ctx_core::{
-    Block, Compacted, CompactionTrigger, Counter, Entry, Message, Result, Role, SummaryModels,
-    Tokens,
+    Block, Compacted, CompactionTrigger, ContextView, Counter, Entry, EntryId, Message, Result,
+    Role, SummaryModels, Tokens,
 };
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, TextAnswer, answer_text};
 use ctx_layers::compaction::{self, ClientSummary, CompactOptions, History, compact};
@@ -80,6 +80,33 @@ pub(super) struct AskedSummary {
 }
 
 impl Remembered {
+    /// Returns it as a compaction summary that stands for its conversation, if that is in memory.
+    fn entry(&self, proxy: &Proxy, id: &EntryId, earlier: &[Arc<Self>]) -> Result<Entry> {
+        let lost = self.lost.get().and_then(Option::as_deref).unwrap_or_default();
+        let text = format!("{}\n\n{lost}", self.text);
+        let summary = Message::text(Role::CompactionSummary, text.trim_end());
+        let entry = Entry::in_memory(id.clone(), summary);
+        let Some(conversation) = proxy.conversations.in_memory(&self.conversation) else {
+            return Ok(entry);
+        };
+        // A conversation in use may be the one that asks.
+        let Ok(state) = conversation.state.try_lock() else { return Ok(entry) };
+        let Some(session) = &state.session else { return Ok(entry) };
+        let view = whole_view(proxy, session, earlier)?;
+        let mut covered = Vec::new();
+        for node in view.nodes().iter().filter(|node| node.is_live()) {
+            let entry = node.entry();
+            // The ids are those of another conversation.
+            let id = format!("{}:{}", conversation.id, entry.id());
+            let other = Entry::in_memory(id, entry.message()?);
+            covered.push(Arc::new(other.covering(entry.originals())));
+        }
+        if self.is_asked_there {
+            covered.pop();
+        }
+        Ok(entry.covering(covered))
+    }
+
     /// Sets the record, and returns the previous one.
     fn set_record(&self, record: Option<CompactionRecord>) -> Option<CompactionRecord> {
         let mut own = self.record.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,6 +160,24 @@ impl ClientSummaries {
         }
     }
 
+    /// Remembers a summary of ctx.
+    pub(super) fn add_own(
+        &self,
+        client_request: &ClientRequest,
+        conversation: &str,
+        text: &str,
+        record: Option<CompactionRecord>,
+    ) {
+        self.add(Remembered {
+            owner: owner(client_request),
+            text: text.trim().to_owned(),
+            conversation: conversation.to_owned(),
+            is_asked_there: false,
+            lost: OnceCell::new_with(Some(None)),
+            record: Mutex::new(record),
+        });
+    }
+
     /// Returns the summaries of an owner, newest first.
     fn of(&self, owner: blake3::Hash) -> Vec<Arc<Remembered>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,13 +202,13 @@ pub(super) async fn put_back(
         return None;
     }
     let first = request.units.iter().take(FIRST_MESSAGES).map(|unit| unit.read()).enumerate();
-    let (at, mut message, summary) = first.into_iter().find_map(|(at, message)| {
-        let said = message.plain_text();
-        let found = known.iter().find(|summary| said.contains(&summary.text))?;
-        matches!(message.role, Role::User | Role::Assistant).then_some((at, message, found))
+    let (at, mut message, found) = first.into_iter().find_map(|(at, message)| {
+        let found = summary_in(&message, &known)?;
+        Some((at, message, found))
     })?;
+    let (summary, earlier) = (known.get(found)?, known.get(found + 1..)?);
     let lost = summary.lost.get_or_init(|| async {
-        let audited = audited(proxy, summary).await.ok().flatten()?;
+        let audited = audited(proxy, summary, earlier).await.ok().flatten()?;
         let record = record_compaction(proxy, &summary.conversation, None, &audited.compacted);
         summary.set_record(Some(record));
         Some(audited.lost).filter(|lost| !lost.is_empty())
@@ -180,18 +225,51 @@ pub(super) async fn put_back(
 }
 
 /// Audits a summary against its conversation, if that is in memory.
-async fn audited(proxy: &Proxy, summary: &Remembered) -> Result<Option<ClientSummary>> {
+async fn audited(
+    proxy: &Proxy,
+    summary: &Remembered,
+    earlier: &[Arc<Remembered>],
+) -> Result<Option<ClientSummary>> {
     let Some(conversation) = proxy.conversations.in_memory(&summary.conversation) else {
         return Ok(None);
     };
     let state = conversation.state.lock().await;
     let Some(session) = &state.session else { return Ok(None) };
-    let mut view = session.copy_of_view()?;
+    let mut view = whole_view(proxy, session, earlier)?;
     drop(state);
     if !summary.is_asked_there {
         view.append(ask())?;
     }
-    ClientSummary::audit(History::of(&view)?, &summary.text, LOST_TOKENS, clock::now())
+    let history = History::of(&view)?;
+    Ok(ClientSummary::audit(history, &summary.text, LOST_TOKENS, clock::now()))
+}
+
+/// Returns the view of a session in which earlier summaries of its client, newest first, stand for
+/// the conversations that they are of.
+fn whole_view(
+    proxy: &Proxy,
+    session: &HostedSession,
+    earlier: &[Arc<Remembered>],
+) -> Result<ContextView> {
+    let copy = session.copy_of_view()?;
+    let mut view = ContextView::new(session.ledger.clone());
+    for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
+        let entry = node.entry();
+        let message = (at < FIRST_MESSAGES && !earlier.is_empty()).then(|| entry.message());
+        let found = message.transpose()?.and_then(|message| summary_in(&message, earlier));
+        view.append(match found.and_then(|at| Some((earlier.get(at)?, earlier.get(at + 1..)?))) {
+            Some((summary, before)) => Arc::new(summary.entry(proxy, entry.id(), before)?),
+            None => entry.clone(),
+        })?;
+    }
+    Ok(view)
+}
+
+/// Returns the index of the summary that stands in a message.
+fn summary_in(message: &Message, known: &[Arc<Remembered>]) -> Option<usize> {
+    let text =
+        matches!(message.role, Role::User | Role::Assistant).then(|| message.plain_text())?;
+    known.iter().position(|summary| text.contains(&summary.text))
 }
 
 /// Returns a request for a summary that ctx has to answer.
@@ -218,24 +296,20 @@ pub(super) async fn summarise_quoted(
     let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
         return Ok(None);
     };
-    proxy.client_summaries.add(Remembered {
-        owner: owner(client_request),
-        text: text.trim().to_owned(),
-        conversation: conversation.id.clone(),
-        is_asked_there: false,
-        lost: OnceCell::new_with(Some(None)),
-        record: Mutex::new(Some(record)),
-    });
+    proxy.client_summaries.add_own(client_request, &conversation.id, &text, Some(record));
     Ok(Some(text))
 }
 
 /// Summarises a whole session for its client.
 pub(super) async fn summarise(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
     session: &HostedSession,
     models: Option<SummaryModels>,
     focus: Option<String>,
 ) -> Result<Option<Compacted>> {
-    let mut view = session.copy_of_view()?;
+    let earlier = proxy.client_summaries.of(owner(client_request));
+    let mut view = whole_view(proxy, session, &earlier)?;
     view.append(ask())?;
     let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
     let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());

@@ -158,7 +158,10 @@ impl Relay {
                 let prepared = self.prepare_body(history, purpose).await;
                 prepared.map(|prepared| {
                     self.note(&prepared, 1);
-                    prepared.compacted
+                    let (context, text) = (prepared.context.as_ref()?, prepared.compacted?);
+                    let (known, id) = (&self.proxy.client_summaries, &context.conversation.id);
+                    known.add_own(&self.client_request, id, &text, None);
+                    Some(text)
                 })
             }
         };

@@ -211,7 +211,9 @@ impl Attempt<'_> {
             }
             SummariesBy::Extractive => None,
         };
-        let made = client_summaries::summarise(session, models, focus).await?;
+        let made =
+            client_summaries::summarise(self.proxy, self.client_request, session, models, focus)
+                .await?;
         Ok(made.map(|made| {
             let record = record_compaction(self.proxy, &conversation.id, None, &made);
             (ClientSummary::text(&made.summary), record)

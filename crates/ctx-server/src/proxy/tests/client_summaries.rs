@@ -134,6 +134,27 @@ async fn ctx_writes_the_summary_of_claude_code() {
 }
 
 #[tokio::test]
+async fn a_rule_survives_many_compactions_of_the_client() {
+    for by_ctx in [true, false] {
+        let rig = Rig::new(provider(), by(if by_ctx { "ctx" } else { "audit" })).await;
+        let mut history = conversation();
+        for round in 0..4 {
+            rig.post(MESSAGES, &anthropic(&history)).await;
+            assert!(
+                rig.last().json.to_string().contains(RULE),
+                "{by_ctx} {round} {}",
+                rig.last().json
+            );
+            let got = rig.post(MESSAGES, &anthropic(&with(history, user(CLAUDE)))).await;
+            let text = answer_text(Protocol::Messages, got.body.as_bytes());
+            let (_, text) = text.split_once("<summary>").expect("a summary");
+            history = continued(text.split("</summary>").next().unwrap().trim());
+            history[2] = user(format!("And the river number {round} in /maps/more{round}.txt?"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn ctx_writes_the_summary_of_gemini_cli_and_repeats_it() {
     let rig = Rig::new(provider(), by("ctx")).await;
     let content = |role: &str, text: &str| json!({ "role": role, "parts": [{ "text": text }] });
