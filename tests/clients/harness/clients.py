@@ -21,6 +21,7 @@ class Client:
     fails_alone = True  # without ctx, some turns fail; others compact by themselves
     compacts = False  # it asks its provider for compactions
     is_right = True  # its own prompts are such as a provider takes
+    summary = ""  # what its model answers to its requests for a summary, without the planted rule
 
     def settings(self, room, base):
         """Writes its configuration, and returns its environment."""
@@ -28,6 +29,13 @@ class Client:
 
     def command(self, turn):
         raise NotImplementedError
+
+    def is_well(self, turn, code, out):
+        return code == 0 and "DONE" in out
+
+    def prompt(self, turn):
+        plants = (self.compacts or self.summary) and turn == 1
+        return f"BIGREAD {turn}. {PLANTED}" if plants else f"BIGREAD {turn}"
 
     def kept(self, room):
         """Returns the checks of its stored sessions, and whether each passes."""
@@ -60,7 +68,7 @@ stream_max_retries = 0
     def command(self, turn):
         resume = ["resume", "--last"] if turn > 1 else []
         command = [MODULES / ".bin/codex", "exec", "--skip-git-repo-check"]
-        return [*command, *resume, "--json", f"BIGREAD {turn}"]
+        return [*command, *resume, "--json", self.prompt(turn)]
 
 
 class CodexCompaction(Codex):
@@ -77,10 +85,6 @@ model_context_window = 40000
 model_auto_compact_token_limit = 16000
 """
 
-    def command(self, turn):
-        command = super().command(turn)
-        return [*command[:-1], f"{command[-1]}. {PLANTED}"] if turn == 1 else command
-
 
 class Gemini(Client):
     name = "gemini"
@@ -88,6 +92,7 @@ class Gemini(Client):
     tool = ("read_file", {"file_path": "big.txt"})
     limit = 76_000
     window = 24_000
+    compression = {}
     is_right = False  # in a session that is resumed it sends each result of a tool twice
     turns = 4
 
@@ -98,6 +103,7 @@ class Gemini(Client):
                 "security": {"auth": {"selectedType": "gemini-api-key"}},
                 "general": {"enableAutoUpdate": False},
                 "privacy": {"usageStatisticsEnabled": False},
+                **self.compression,
             },
         )
         return {
@@ -109,7 +115,17 @@ class Gemini(Client):
     def command(self, turn):
         resume = ["--resume", "latest"] if turn > 1 else []
         command = [NODE, MODULES / ".bin/gemini", "-m", "gemini-2.5-flash", "--approval-mode", "yolo"]
-        return [*command, *resume, "-p", f"BIGREAD {turn}"]
+        return [*command, *resume, "-p", self.prompt(turn)]
+
+
+class GeminiCompaction(Gemini):
+    """Gemini CLI as it compacts by itself, here at 5,000 of a million tokens."""
+
+    name = "gemini-compaction"
+    limit = 0
+    window = 200_000
+    compression = {"model": {"compressionThreshold": 0.005}}
+    summary = "<state_snapshot>\n<overall_goal>The user has a big file read.</overall_goal>\n</state_snapshot>"
 
 
 class Qwen(Client):
@@ -120,6 +136,7 @@ class Qwen(Client):
     tool = ("read_file", {"file_path": "big.txt"})
     limit = 60_000
     window = 16_000
+    compression = {}
 
     def settings(self, room, base):
         self.tool = ("read_file", {"file_path": str(room.work / "big.txt")})
@@ -129,6 +146,7 @@ class Qwen(Client):
                 "security": {"auth": {"selectedType": "openai"}},
                 "general": {"enableAutoUpdate": False},
                 "privacy": {"usageStatisticsEnabled": False},
+                **self.compression,
             },
         )
         return {
@@ -140,7 +158,18 @@ class Qwen(Client):
     def command(self, turn):
         go_on = ["--continue"] if turn > 1 else []
         command = [NODE, MODULES / ".bin/qwen", "--approval-mode", "yolo"]
-        return [*command, *go_on, "-p", f"BIGREAD {turn}"]
+        return [*command, *go_on, "-p", self.prompt(turn)]
+
+
+class QwenCompaction(Qwen):
+    """Qwen Code as it compacts by itself, here at 5 % of the window."""
+
+    name = "qwen-compaction"
+    limit = 0
+    window = 200_000
+    turns = 4
+    compression = {"context": {"autoCompactThreshold": 0.05}}
+    summary = "<state_snapshot>\n<primary_request>The user has a big file read.</primary_request>\n</state_snapshot>"
 
 
 class OpenCode(Client):
@@ -150,9 +179,10 @@ class OpenCode(Client):
     limit = 60_000
     window = 18_000
     turns = 4
+    context = 200_000
 
     def settings(self, room, base):
-        model = {"limit": {"context": 200_000, "output": 4096}}
+        model = {"limit": {"context": self.context, "output": 4096}}
         provider = {
             "npm": "@ai-sdk/openai-compatible",
             "options": {"baseURL": f"{base}/v1", "apiKey": "dummy"},
@@ -174,7 +204,7 @@ class OpenCode(Client):
         go_on = ["--continue"] if turn > 1 else []
         # The file in npm's .bin works only after an install script, which is not run.
         command = [MODULES / "opencode-linux-x64/bin/opencode", "run", "--title", "t", "--format", "json"]
-        return [*command, *go_on, f"BIGREAD {turn}"]
+        return [*command, *go_on, self.prompt(turn)]
 
     def kept(self, room):
         file = room.home / ".local/share/opencode/opencode.db"
@@ -190,6 +220,20 @@ class OpenCode(Client):
         _, out, _ = room.run([CTX, "replay", *found, "--json"], environment, "replay")
         recorded = json.loads(out)["totals"]["recordedTokens"]
         yield f"ctx adds up the tokens of its database ({recorded} of {total})", recorded == total
+
+
+class OpenCodeCompaction(OpenCode):
+    """opencode as it compacts by itself, with a model of a small window."""
+
+    name = "opencode-compaction"
+    limit = 0
+    window = 200_000
+    context = 14_000
+    turns = 5
+    summary = "## Objective\n- The user has a big file read."
+
+    def kept(self, room):
+        return []
 
 
 class Claude(Client):
@@ -217,4 +261,20 @@ class Claude(Client):
     def command(self, turn):
         go_on = ["--continue"] if turn > 1 else []
         command = [CLAUDE, "--model", "fake-model", "--output-format", "json"]
-        return [*command, "--allowedTools", "Read", *go_on, "-p", f"BIGREAD {turn}"]
+        return [*command, "--allowedTools", "Read", *go_on, "-p", self.prompt(turn)]
+
+
+class ClaudeCompaction(Claude):
+    """Claude Code with its command to compact in the third and the fifth turn."""
+
+    name = "claude-compaction"
+    limit = 0
+    window = 200_000
+    turns = 6
+    summary = "<analysis>Hm.</analysis>\n<summary>\n1. Primary Request: a big file is read.\n</summary>"
+
+    def prompt(self, turn):
+        return "/compact" if turn in (3, 5) else super().prompt(turn)
+
+    def is_well(self, turn, code, out):
+        return code == 0 and ("DONE" in out or turn in (3, 5))

@@ -99,6 +99,25 @@ def judge_compactions(client, alone, through, planted):
     yield f"each prompt has the planted rule (not {without})", bool(prompts) and not without
 
 
+def judge_summaries(client, alone, through, planted):
+    """Returns the checks of a client that asks its own model for summaries."""
+    # Requests for summaries have no tools, or end in the instruction.
+    asks = ("TEXT ONLY", "<state_snapshot>")
+    tools = lambda r: r["body"].get("tools") and not any(ask in json.dumps(last(r["body"])) for ask in asks)
+    lacks = lambda run: [r["number"] for r in run.requests if tools(r) and planted not in json.dumps(r["body"])]
+    yield f"without ctx: every turn is well ({complaints(alone)})", alone.well() == client.turns
+    yield "without ctx: prompts lack the planted rule", bool(lacks(alone))
+    yield f"every turn is well ({complaints(through)})", through.well() == client.turns
+    yield f"each prompt has the planted rule (not {lacks(through)})", not lacks(through)
+    receipts = [r for r in through.records if (r.get("compaction") or {}).get("details")]
+    yield "the summary of the client has a receipt", bool(receipts)
+
+
+def last(body):
+    """Returns the last message of a prompt."""
+    return (body.get("messages") or body.get("contents") or body.get("input") or [""])[-1]
+
+
 def complaints(run):
     return "; ".join(why for ok, why in run.turns if not ok)[:300] or "all"
 

@@ -1,8 +1,8 @@
 """A client without ctx and through `ctx serve`, in the same turns."""
 
 from .clients import PLANTED
-from .judge import Run, judge, judge_compactions, row
-from .room import Room, reading
+from .judge import Run, judge, judge_compactions, judge_summaries, row
+from .room import Room, forgetting, reading
 
 
 def check(client):
@@ -12,6 +12,8 @@ def check(client):
     checks = judge(client, alone, through)
     if client.compacts:
         checks = judge_compactions(client, alone, through, PLANTED)
+    if client.summary:
+        checks = judge_summaries(client, alone, through, PLANTED)
     faults = [words for words, holds in checks if not holds]
     if faults:
         faults.append(f"see {alone.folder} and {through.folder}")
@@ -24,11 +26,12 @@ def held(client, mode, base):
         # Settings first: some contain the workspace in the tool's arguments.
         client.settings(room, "")
         is_strict = client.is_right or mode != "alone"
-        upstream = room.provider(client.limit, reading(*client.tool), is_strict)
+        steps = forgetting(client.summary) + reading(*client.tool)
+        upstream = room.provider(client.limit, steps, is_strict)
         environment = room.environment(client.settings(room, base(room, upstream)))
         for turn in range(1, client.turns + 1):
             code, out, err = room.run(client.command(turn), environment, f"turn{turn}")
-            ok = code == 0 and "DONE" in out
+            ok = client.is_well(turn, code, out)
             run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
         run.requests = room.requests()
         run.records = room.records()

@@ -173,6 +173,12 @@ def reading(tool, arguments):
     ]
 
 
+def forgetting(summary):
+    """A model that answers requests of clients for a summary with this one."""
+    asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary")
+    return [{"when": {"newest": ask}, "reply": {"text": summary}, "times": None} for ask in asks if summary]
+
+
 def free_port():
     """For programs that cannot choose a free port."""
     with socket.socket() as s:

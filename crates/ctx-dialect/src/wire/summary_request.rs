@@ -66,7 +66,7 @@ const FORMS: [Form; 4] = [
     Form {
         client: "opencode",
         system: "You are a context summarization agent.",
-        begins: &["Here is the conversation so far:", "Here is the summary of the conversation"],
+        begins: &["Here is the conversation so far:"],
         contains: "</conversation>",
         tag: "",
         is_quoted: true,

@@ -203,7 +203,7 @@ pub(super) async fn put_back(
     }
     let first = request.units.iter().take(FIRST_MESSAGES).map(|unit| unit.read()).enumerate();
     let (at, mut message, found) = first.into_iter().find_map(|(at, message)| {
-        let found = summary_in(&message, &known)?;
+        let found = summary_in(&message, &known, |_| true)?;
         Some((at, message, found))
     })?;
     let (summary, earlier) = (known.get(found)?, known.get(found + 1..)?);
@@ -256,7 +256,10 @@ fn whole_view(
     for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
         let entry = node.entry();
         let message = (at < FIRST_MESSAGES && !earlier.is_empty()).then(|| entry.message());
-        let found = message.transpose()?.and_then(|message| summary_in(&message, earlier));
+        // Two summaries may have the same text.
+        let found = message.transpose()?.and_then(|message| {
+            summary_in(&message, earlier, |summary| summary.conversation != session.id)
+        });
         view.append(match found.and_then(|at| Some((earlier.get(at)?, earlier.get(at + 1..)?))) {
             Some((summary, before)) => Arc::new(summary.entry(proxy, entry.id(), before)?),
             None => entry.clone(),
@@ -265,11 +268,17 @@ fn whole_view(
     Ok(view)
 }
 
-/// Returns the index of the summary that stands in a message.
-fn summary_in(message: &Message, known: &[Arc<Remembered>]) -> Option<usize> {
-    let text =
-        matches!(message.role, Role::User | Role::Assistant).then(|| message.plain_text())?;
-    known.iter().position(|summary| text.contains(&summary.text))
+/// Returns the index of the summary that stands in a message, of those that are `wanted`.
+fn summary_in(
+    message: &Message,
+    known: &[Arc<Remembered>],
+    wanted: impl Fn(&Remembered) -> bool,
+) -> Option<usize> {
+    if !matches!(message.role, Role::User | Role::Assistant) {
+        return None;
+    }
+    let text = message.plain_text();
+    known.iter().position(|summary| wanted(summary) && text.contains(&summary.text))
 }
 
 /// Returns a request for a summary that ctx has to answer.
