@@ -38,6 +38,9 @@ const MOST: usize = 256;
 /// Maximum size of an answer with a summary, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
+/// Shorter summaries are not looked for in messages: they may stand there by chance.
+const LEAST_CHARS: usize = 40;
+
 /// Maximum number of messages at the beginning of a request among which a summary is searched.
 const FIRST_MESSAGES: usize = 8;
 
@@ -153,6 +156,9 @@ impl AskedSummary {
 
 impl ClientSummaries {
     fn add(&self, summary: Remembered) {
+        if summary.text.chars().nth(LEAST_CHARS - 1).is_none() {
+            return;
+        }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(Arc::new(summary));
         if all.len() > MOST {

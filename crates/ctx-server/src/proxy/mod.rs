@@ -45,7 +45,7 @@ mod window_query;
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -131,6 +131,8 @@ pub struct Proxy {
     client_summaries: ClientSummaries,
     /// The providers that did not compact a history for their client.
     cannot_compact: Mutex<HashSet<Family>>,
+    /// Whether Anthropic's provider refused a request with `context_management`.
+    refuses_edits: AtomicBool,
 }
 
 /// The lost writes that were already reported.
@@ -182,6 +184,7 @@ impl Proxy {
             responses: StoredResponses::default(),
             client_summaries: ClientSummaries::default(),
             cannot_compact: Mutex::default(),
+            refuses_edits: AtomicBool::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),

@@ -3,11 +3,13 @@
 use ctx_core::text::Slice;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{
-    Request, previous_response, takes_tools, with_previous_response, with_tools,
+    Request, has_context_edits, previous_response, takes_tools, with_context_edits,
+    with_previous_response, with_tools,
 };
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
@@ -133,7 +135,29 @@ pub(super) async fn prepare(
         audited.request = context.record.number;
         context.record.compaction.get_or_insert(audited);
     }
+    edit_context(proxy, client_request, &mut prepared)?;
     Ok(prepared)
+}
+
+/// Makes the edits of `context_management` for a provider that refuses it.
+fn edit_context(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    prepared: &mut Prepared,
+) -> Result<()> {
+    let text = utf8(&prepared.body)?;
+    if !proxy.refuses_edits.load(Ordering::Relaxed)
+        || !has_context_edits(client_request.protocol(), text)
+    {
+        return Ok(());
+    }
+    let edited = with_context_edits(&Request::parse(&client_request.route, text)?)?;
+    prepared.body = Bytes::from(edited);
+    // The provider counts less than ctx.
+    if let Some(context) = &mut prepared.context {
+        context.estimated = 0;
+    }
+    Ok(())
 }
 
 /// Makes a request fit that may have compaction items of ctx.

@@ -1,13 +1,14 @@
 //! Relays one request from the client to the provider and back.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::{Request as WireRequest, Route, SummaryRequest};
+use ctx_dialect::wire::{Request as WireRequest, Route, SummaryRequest, has_context_edits};
 use ctx_model::Method;
 use tokio::time::Instant;
 
@@ -95,6 +96,12 @@ impl Relay {
             if wants_compaction && self.may_compact() && self.is_uncompacted(&mut answer).await {
                 return self.compact().await;
             }
+            if self.refuses_edits(&mut answer, &prepared).await
+                && let Ok(again) = self.prepare(Purpose::Send).await
+            {
+                prepared = again;
+                continue;
+            }
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
                 return self.answer(answer, &prepared, attempt);
             };
@@ -113,6 +120,26 @@ impl Relay {
 
     fn may_compact(&self) -> bool {
         self.proxy.settings.config.compaction != CompactionBy::Upstream
+    }
+
+    /// Whether the provider refuses a request because of its `context_management`, as gateways do.
+    /// Remembers that.
+    async fn refuses_edits(&self, answer: &mut HeldAnswer, prepared: &Prepared) -> bool {
+        const FIELD: &str = "context_management";
+        let body = std::str::from_utf8(&prepared.body).unwrap_or_default();
+        if !matches!(answer.response.status.as_u16(), 400 | 422)
+            || !has_context_edits(self.client_request.protocol(), body)
+        {
+            return false;
+        }
+        answer.hold_all().await;
+        let refuses = answer.text().contains(FIELD);
+        if refuses {
+            self.proxy.refuses_edits.store(true, Ordering::Relaxed);
+            let url = self.proxy.settings.upstreams.base(self.client_request.family);
+            self.proxy.warn(&format!("{url} does not know {FIELD}: ctx clears old tool results"));
+        }
+        refuses
     }
 
     /// Whether ctx must compact, because the provider did not. Remembers a

@@ -6,6 +6,7 @@ mod breaking;
 mod cached;
 mod client_compaction;
 mod client_summaries;
+mod context_edits;
 mod continued;
 mod cutting;
 mod limits;
