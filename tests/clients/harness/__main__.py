@@ -9,6 +9,7 @@ from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 COMMANDS = (
     clients.Codex,
     clients.CodexCompaction,
+    clients.CodexChat,
     clients.Gemini,
     clients.GeminiCompaction,
     clients.Qwen,

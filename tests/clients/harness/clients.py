@@ -21,6 +21,7 @@ class Client:
     fails_alone = True  # without ctx, some turns fail; others compact by themselves
     compacts = False  # it asks its provider for compactions
     is_right = True  # its own prompts are such as a provider takes
+    has_responses = True  # its provider has the Responses API
     summary = ""  # what its model answers to its requests for a summary, without the planted rule
 
     def settings(self, room, base):
@@ -84,6 +85,13 @@ class CodexCompaction(Codex):
 model_context_window = 40000
 model_auto_compact_token_limit = 16000
 """
+
+
+class CodexChat(CodexCompaction):
+    """The same with a server that has chat completions only."""
+
+    name = "codex-chat"
+    has_responses = False
 
 
 class Gemini(Client):

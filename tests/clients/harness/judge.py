@@ -88,7 +88,9 @@ def judge_compactions(client, alone, through, planted):
     yield "without ctx: the last turn fails", not alone.turns[-1][0]
     yield f"every turn is well ({complaints(through)})", through.well() == client.turns
     refusals = [r["refusal"] for r in through.requests if r["refusal"]]
-    is_asked = len(refusals) == 1 and "compaction_trigger" in refusals[0]
+    asked = [refusal for refusal in refusals if "compaction_trigger" in refusal]
+    # Without the Responses API, no provider is asked.
+    is_asked = len(refusals) == len(asked) == client.has_responses
     yield f"only one prompt is refused, which asks for a compaction ({refusals[:2]})", is_asked
     compactions = sum(1 for record in through.records if record.get("compaction"))
     yield f"ctx compacts twice or more ({compactions})", compactions >= 2

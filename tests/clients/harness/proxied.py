@@ -2,7 +2,7 @@
 
 from .clients import PLANTED
 from .judge import Run, judge, judge_compactions, judge_summaries, row
-from .room import Room, forgetting, reading
+from .room import WITHOUT_RESPONSES, Room, forgetting, reading
 
 
 def check(client):
@@ -27,6 +27,7 @@ def held(client, mode, base):
         client.settings(room, "")
         is_strict = client.is_right or mode != "alone"
         steps = forgetting(client.summary) + reading(*client.tool)
+        steps = steps if client.has_responses else [*WITHOUT_RESPONSES, *steps]
         upstream = room.provider(client.limit, steps, is_strict)
         environment = room.environment(client.settings(room, base(room, upstream)))
         for turn in range(1, client.turns + 1):

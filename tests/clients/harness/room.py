@@ -173,6 +173,16 @@ def reading(tool, arguments):
     ]
 
 
+# A server without the Responses API.
+WITHOUT_RESPONSES = [
+    {
+        "when": {"api": "responses"},
+        "reply": {"raw": {"status": 404, "headers": [], "body": '{"detail":"Not Found"}'}},
+        "times": None,
+    }
+]
+
+
 def forgetting(summary):
     """A model that answers requests of clients for a summary with this one."""
     asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary")

@@ -32,6 +32,7 @@
 
 mod assemble;
 mod call_ids;
+mod chat_bridge;
 mod compaction;
 mod context_edits;
 mod error;
@@ -51,6 +52,7 @@ mod unit;
 mod watch;
 
 pub use assemble::OutgoingUnit;
+pub use chat_bridge::{ChatAnswer, ChatRequest};
 pub use compaction::{
     CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
     previous_response, referenced_item, with_input_items, with_previous_response,

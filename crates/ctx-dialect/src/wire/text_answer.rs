@@ -207,7 +207,7 @@ fn event(name: Option<&str>, data: &str) -> String {
 }
 
 /// Returns an event with its name as its type.
-fn typed(kind: &str, data: &ObjectWriter) -> String {
+pub(super) fn typed(kind: &str, data: &ObjectWriter) -> String {
     event(Some(kind), &ObjectWriter::new().text("type", kind).with(data).end())
 }
 

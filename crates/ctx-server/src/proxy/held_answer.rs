@@ -7,8 +7,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::Bytes;
 use ctx_core::Result;
-use ctx_dialect::wire::{AnswerState, Protocol, Watch};
-use ctx_model::{Body, Overflow, Response, overflow, silent_overflow};
+use ctx_dialect::wire::{AnswerState, ChatAnswer, Protocol, Watch};
+use ctx_model::{Overflow, Response, overflow, silent_overflow};
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of held bytes. A larger answer is not a refusal.
@@ -30,6 +30,8 @@ pub(super) struct HeldAnswer {
     pub(super) is_whole: bool,
     /// The overflow reported by the provider, if any.
     pub(super) overflow: Option<Overflow>,
+    /// Converts it for the client, if it is of another API.
+    conversion: Option<ChatAnswer>,
 }
 
 /// Reads an answer until its kind is known.
@@ -39,12 +41,18 @@ pub(super) struct HeldAnswer {
 /// See [`Body::chunk`]: the provider stalled or disconnected before any content.
 pub(super) async fn hold_answer(
     protocol: Protocol,
-    response: Response,
+    mut response: Response,
     window: u64,
+    conversion: Option<ChatAnswer>,
 ) -> Result<HeldAnswer> {
     let is_refusal = !response.status.is_success();
+    let conversion = conversion.filter(|_| !is_refusal);
+    if conversion.is_some() {
+        response.headers.remove(CONTENT_LENGTH);
+    }
     let mut answer = HeldAnswer {
         response,
+        conversion,
         held: VecDeque::new(),
         watch: Watch::new(protocol),
         is_whole: false,
@@ -55,7 +63,7 @@ pub(super) async fn hold_answer(
     }
     let (mut bytes, until) = (0, Instant::now() + PATIENCE);
     loop {
-        let next = match timeout_at(until, next(&mut answer.response.body)).await {
+        let next = match timeout_at(until, answer.chunk()).await {
             Ok(Ok(next)) => next,
             // A truncated or stalled refusal is still recognised by its status.
             Ok(Err(_)) if is_refusal => {
@@ -86,11 +94,35 @@ pub(super) async fn hold_answer(
 }
 
 impl HeldAnswer {
+    /// Returns the next bytes for the client; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// See [`Body::chunk`](ctx_model::Body::chunk).
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let piece = self.response.body.chunk().await?;
+            let out = match (&mut self.conversion, &piece) {
+                (None, _) => piece,
+                (Some(conversion), Some(piece)) => Some(conversion.push(piece).into()),
+                (Some(conversion), None) => {
+                    let end = conversion.end();
+                    self.conversion = None;
+                    Some(end.into())
+                }
+            };
+            match out {
+                Some(piece) if piece.is_empty() => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
     /// Holds the rest of an answer, up to [`MOST_COMPACTED`]. An interrupted answer stays incomplete.
     pub(super) async fn hold_all(&mut self) {
         let mut bytes: usize = self.held.iter().map(Bytes::len).sum();
         while !self.is_whole && bytes <= MOST_COMPACTED {
-            let Ok(next) = next(&mut self.response.body).await else { return };
+            let Ok(next) = self.chunk().await else { return };
             match next {
                 Some(piece) => {
                     bytes += piece.len();
@@ -138,13 +170,4 @@ impl HeldAnswer {
 pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
     let encoding = headers.get(CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
-async fn next(body: &mut Body) -> Result<Option<Bytes>> {
-    loop {
-        match body.chunk().await? {
-            Some(piece) if piece.is_empty() => {}
-            other => return Ok(other),
-        }
-    }
 }

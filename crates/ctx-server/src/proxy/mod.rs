@@ -32,6 +32,7 @@ mod prepare;
 mod redacted;
 mod relay;
 mod retrieval;
+mod send;
 mod store;
 mod stored_responses;
 mod summary_models;
@@ -133,6 +134,8 @@ pub struct Proxy {
     cannot_compact: Mutex<HashSet<Family>>,
     /// Whether Anthropic's provider refused a request with `context_management`.
     refuses_edits: AtomicBool,
+    /// Whether OpenAI's provider has chat completions only.
+    speaks_chat: AtomicBool,
 }
 
 /// The lost writes that were already reported.
@@ -185,6 +188,7 @@ impl Proxy {
             client_summaries: ClientSummaries::default(),
             cannot_compact: Mutex::default(),
             refuses_edits: AtomicBool::default(),
+            speaks_chat: AtomicBool::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
@@ -261,7 +265,10 @@ impl Proxy {
     fn compacts(&self, family: Family) -> bool {
         let cannot = || self.cannot_compact.lock().unwrap_or_else(PoisonError::into_inner);
         match self.settings.config.compaction {
-            CompactionBy::Auto => cannot().contains(&family),
+            CompactionBy::Auto => {
+                let chats = family == Family::OpenAi && self.speaks_chat.load(Ordering::Relaxed);
+                chats || cannot().contains(&family)
+            }
             CompactionBy::Ctx => true,
             CompactionBy::Upstream => false,
         }

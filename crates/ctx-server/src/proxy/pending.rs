@@ -251,7 +251,7 @@ impl AnswerStream {
         let piece = match self.answer.held.pop_front() {
             Some(piece) => piece,
             None if self.answer.is_whole => return Ok(None),
-            None => match self.answer.response.body.chunk().await? {
+            None => match self.answer.chunk().await? {
                 Some(piece) => {
                     self.answer.watch.push(&piece);
                     piece

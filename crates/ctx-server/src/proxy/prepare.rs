@@ -215,7 +215,7 @@ async fn prepare_stored(
             let mut prepared =
                 prepare_whole(proxy, client_request, Bytes::from(whole), purpose).await?;
             // The provider has the history as it is. Whether it counts that is not known.
-            if prepared.is_unchanged {
+            if prepared.is_unchanged && !proxy.speaks_chat.load(Ordering::Relaxed) {
                 let known = previous_response(text);
                 let other = previous.filter(|id| known.as_deref() != Some(id));
                 let other = other.and_then(|id| with_previous_response(text, &id));

@@ -9,7 +9,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{Request as WireRequest, Route, SummaryRequest, has_context_edits};
-use ctx_model::Method;
 use tokio::time::Instant;
 
 use super::body::{ContentEncoding, RequestBody};
@@ -17,10 +16,11 @@ use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
 use super::client_summaries::{self, AskedSummary, summarise_quoted};
 use super::config::CompactionBy;
-use super::held_answer::{HeldAnswer, hold_answer, is_encoded};
+use super::held_answer::{HeldAnswer, is_encoded};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
 use super::retrieval::{Exchange, Retrieval, retrieving};
+use super::send::send;
 use super::stored_responses::refers;
 use super::{Family, Proxy, body, failure, headers};
 
@@ -261,15 +261,7 @@ impl Relay {
     }
 
     async fn send(&mut self, prepared: &Prepared) -> Result<HeldAnswer> {
-        let request = ctx_model::Request {
-            method: Method::POST,
-            url: self.client_request.url.clone(),
-            headers: self.client_request.headers.clone(),
-            body: prepared.body.clone(),
-        };
-        // Failures are not retried: an answer may have begun, and is billed.
-        let response = self.proxy.client.send(request).await?;
-        hold_answer(self.client_request.protocol(), response, prepared.window()).await
+        send(&self.proxy, &self.client_request, prepared.body.clone(), prepared.window()).await
     }
 
     fn answer(mut self, mut answer: HeldAnswer, prepared: &Prepared, attempt: u32) -> Response {

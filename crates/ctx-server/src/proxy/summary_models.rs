@@ -116,6 +116,8 @@ pub(super) struct SummaryTarget<'a> {
     pub(super) window: Tokens,
     /// The URL of the request.
     pub(super) url: &'a Url,
+    /// Whether the provider has chat completions only.
+    pub(super) speaks_chat: bool,
     pub(super) headers: &'a HeaderMap,
 }
 
@@ -127,7 +129,13 @@ impl SummaryTarget<'_> {
         if let Some(before) = self.url.path().strip_suffix("/api/chat") {
             base.set_path(&format!("{before}/v1"));
         }
+        if self.speaks_chat
+            && let Some(before) = self.url.path().strip_suffix("/responses")
+        {
+            base.set_path(before);
+        }
         let api = match self.protocol {
+            Protocol::Responses if self.speaks_chat => Api::OpenAiCompletions,
             Protocol::Chat => Api::OpenAiCompletions,
             Protocol::Responses => Api::OpenAiResponses,
             Protocol::Messages => Api::AnthropicMessages,
@@ -181,6 +189,7 @@ mod tests {
             model: name,
             window: Tokens(8_000),
             url: &Url::parse("http://127.0.0.1:9").expect("an address"),
+            speaks_chat: false,
             headers: &HeaderMap::new(),
         };
         target.model(Arc::default())

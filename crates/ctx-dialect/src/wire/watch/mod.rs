@@ -12,7 +12,7 @@ use ctx_core::text::head_bytes;
 
 pub use self::text::answer_text;
 
-use self::pieces::{Piece, Pieces};
+pub(super) use self::pieces::{Piece, Pieces};
 use super::Protocol;
 use crate::json::{Object, ObjectWriter, string};
 use crate::openai_chat;

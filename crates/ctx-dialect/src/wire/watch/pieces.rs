@@ -9,7 +9,7 @@ const LONGEST: usize = 8 * 1024 * 1024;
 
 /// One part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(in crate::wire) enum Piece<'a> {
     /// An event of a stream.
     Event {
         /// The event type; empty if the stream gives none.
@@ -25,7 +25,7 @@ pub(super) enum Piece<'a> {
 
 /// Cuts an answer of any form into its parts.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(in crate::wire) struct Pieces {
     framing: Framing,
 }
 
@@ -39,7 +39,7 @@ enum Framing {
 }
 
 impl Pieces {
-    pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
+    pub(in crate::wire) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
         let mut bytes = bytes;
         if matches!(self.framing, Framing::Unknown) {
             let blank = |b: &u8| b.is_ascii_whitespace() || matches!(b, 0xEF | 0xBB | 0xBF);
@@ -70,7 +70,7 @@ impl Pieces {
         }
     }
 
-    pub(super) fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
+    pub(in crate::wire) fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
         if let Framing::Events(events) = &mut self.framing {
             events.finish().iter().for_each(|event| take_event(event, take));
         }

@@ -1,6 +1,7 @@
 //! Tests of splitting and reassembling requests, and of watching answers.
 
 mod assemble;
+mod chat_bridge;
 mod context_edits;
 mod intercept;
 mod pairs;

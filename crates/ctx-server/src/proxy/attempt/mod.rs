@@ -7,6 +7,7 @@ mod record;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::wire::Request;
@@ -226,6 +227,7 @@ impl Attempt<'_> {
             model: self.request.model.as_deref()?,
             window,
             url: &self.client_request.url,
+            speaks_chat: self.proxy.speaks_chat.load(Ordering::Relaxed),
             headers: &self.client_request.headers,
         };
         target.model(self.proxy.writer.clone())

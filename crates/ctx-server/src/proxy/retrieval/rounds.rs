@@ -6,13 +6,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, ToolCall};
 use ctx_dialect::wire::{Intercept, Round, results, with_elements};
-use ctx_model::Method;
 use futures_util::stream;
 
 use super::super::Proxy;
 use super::super::client_request::ClientRequest;
-use super::super::held_answer::{HeldAnswer, hold_answer};
+use super::super::held_answer::HeldAnswer;
 use super::super::pending::{AnswerStream, PendingRequest};
+use super::super::send::send;
 use super::{AnsweredCalls, NAMES, Retrieval};
 
 /// Maximum number of rounds of one answer.
@@ -131,14 +131,9 @@ impl Rounds {
             let body = String::from_utf8_lossy(&exchange.body);
             let Some(body) = with_elements(protocol, &body, &more) else { return Ok(None) };
             let body = Bytes::from(body);
-            let request = ctx_model::Request {
-                method: Method::POST,
-                url: exchange.client_request.url.clone(),
-                headers: exchange.client_request.headers.clone(),
-                body: body.clone(),
-            };
-            let response = exchange.proxy.client.send(request).await?;
-            let answer = hold_answer(protocol, response, exchange.window).await?;
+            let window = exchange.window;
+            let answer =
+                send(&exchange.proxy, &exchange.client_request, body.clone(), window).await?;
             let status = answer.response.status;
             if status.is_success() && answer.overflow.is_none() {
                 exchange.body = body;

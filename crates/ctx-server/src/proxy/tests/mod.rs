@@ -4,6 +4,7 @@ mod alike;
 mod background;
 mod breaking;
 mod cached;
+mod chat_only;
 mod client_compaction;
 mod client_summaries;
 mod context_edits;

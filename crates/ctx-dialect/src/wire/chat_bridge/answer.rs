@@ -1,0 +1,290 @@
+//! Answers of chat completions as those of the Responses API.
+
+use ctx_core::Usage;
+use serde_json::json;
+
+use super::tools::ChatTools;
+use crate::json::{Object, ObjectWriter, array};
+use crate::openai_chat;
+use crate::wire::text_answer::typed;
+use crate::wire::watch::{Piece, Pieces};
+
+/// Converts an answer of chat completions as it passes: a stream to a stream, an object to an object.
+#[derive(Debug)]
+pub struct ChatAnswer {
+    tools: ChatTools,
+    model: String,
+    created_at: i64,
+    streams: bool,
+    pieces: Pieces,
+    /// The id of the answer at the server.
+    id: String,
+    text: String,
+    calls: Vec<Call>,
+    usage: Option<Usage>,
+    finish: Option<String>,
+    /// The number of the next event.
+    number: u64,
+    has_failed: bool,
+}
+
+/// A call, as far as received.
+#[derive(Debug, Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl ChatAnswer {
+    pub(super) fn new(tools: ChatTools, model: String, created_at: i64, streams: bool) -> Self {
+        Self {
+            tools,
+            model,
+            created_at,
+            streams,
+            pieces: Pieces::default(),
+            id: String::new(),
+            text: String::new(),
+            calls: Vec::new(),
+            usage: None,
+            finish: None,
+            number: 0,
+            has_failed: false,
+        }
+    }
+
+    /// Converts the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = String::new();
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.push(bytes, &mut |piece| self.take(piece, &mut out));
+        self.pieces = pieces;
+        out.into_bytes()
+    }
+
+    /// Returns the end of the answer; nothing if it broke off.
+    pub fn end(&mut self) -> Vec<u8> {
+        let mut out = String::new();
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.end(&mut |piece| self.take(piece, &mut out));
+        if self.has_failed || self.finish.is_none() {
+            return out.into_bytes();
+        }
+        let is_cut = self.finish.as_deref() == Some("length");
+        let status = if is_cut { "incomplete" } else { "completed" };
+        let mut items = Vec::new();
+        if !self.text.is_empty() {
+            let part = self.part();
+            let item = self.message("completed", &[&part]);
+            let of_part = || self.of_part();
+            let done = of_part().text("text", &self.text);
+            let events = [
+                ("response.output_text.done", done),
+                ("response.content_part.done", of_part().raw("part", &part)),
+                ("response.output_item.done", of_item(0).raw("item", &item)),
+            ];
+            self.emit(events, &mut out);
+            items.push(item);
+        }
+        for call in std::mem::take(&mut self.calls) {
+            items.push(self.call(&call, items.len(), &mut out));
+        }
+        let response = self.response(status, &items);
+        match self.streams {
+            true => {
+                let kind = format!("response.{status}");
+                let whole = ObjectWriter::new().raw("response", response);
+                self.emit([(kind.as_str(), whole)], &mut out);
+            }
+            false => out.push_str(&response),
+        }
+        out.into_bytes()
+    }
+
+    fn take(&mut self, piece: Piece<'_>, out: &mut String) {
+        let (Piece::Json(json) | Piece::Event { data: json, .. }) = piece else { return };
+        let Ok(object) = Object::parse(json) else { return };
+        if object.get("error").is_some() && !object.has("choices") {
+            return self.fail(&object, json, out);
+        }
+        if self.id.is_empty() {
+            self.id = object.owned("id").unwrap_or_else(|| self.created_at.to_string());
+            let created = ObjectWriter::new().raw("response", self.response("in_progress", &[]));
+            self.emit([("response.created", created)], out);
+        }
+        let usage = object.object("usage").and_then(|usage| openai_chat::usage(&usage));
+        self.usage = usage.or(self.usage);
+        let choices = object.array("choices").unwrap_or_default();
+        let Some(choice) = choices.first().and_then(|raw| Object::of(raw)) else { return };
+        let parts = ["delta", "message"];
+        if let Some(said) = parts.iter().find_map(|part| choice.object(part)) {
+            let text = said.owned("content").or_else(|| said.owned("refusal"));
+            self.add_text(&text.unwrap_or_default(), out);
+            self.add_calls(&said);
+        }
+        self.finish = choice.owned("finish_reason").or(self.finish.take());
+    }
+
+    fn add_text(&mut self, text: &str, out: &mut String) {
+        if text.is_empty() {
+            return;
+        }
+        if self.text.is_empty() {
+            let item = self.message("in_progress", &[]);
+            let empty = json!({ "type": "output_text", "text": "", "annotations": [] });
+            let events = [
+                ("response.output_item.added", of_item(0).raw("item", item)),
+                ("response.content_part.added", self.of_part().raw("part", empty.to_string())),
+            ];
+            self.emit(events, out);
+        }
+        self.text.push_str(text);
+        let delta = self.of_part().text("delta", text);
+        self.emit([("response.output_text.delta", delta)], out);
+    }
+
+    fn add_calls(&mut self, said: &Object<'_>) {
+        for (at, raw) in said.array("tool_calls").unwrap_or_default().into_iter().enumerate() {
+            let Some(call) = Object::of(raw) else { continue };
+            let function = call.object("function").unwrap_or_default();
+            let index = call.count("index").and_then(|index| usize::try_from(index).ok());
+            let index = index.unwrap_or(at);
+            // Indices follow each other; others would be a mistake of the server.
+            if index > self.calls.len() {
+                continue;
+            }
+            if index == self.calls.len() {
+                self.calls.push(Call::default());
+            }
+            let Some(known) = self.calls.get_mut(index) else { continue };
+            known.id.extend(call.text("id").filter(|_| known.id.is_empty()));
+            known.name.extend(function.text("name").filter(|_| known.name.is_empty()));
+            known.arguments.extend(function.text("arguments"));
+        }
+    }
+
+    /// Ends the answer with an error in the stream.
+    fn fail(&mut self, object: &Object<'_>, json: &str, out: &mut String) {
+        self.has_failed = true;
+        if !self.streams {
+            out.push_str(json);
+            return;
+        }
+        let error = object.object("error").unwrap_or_default();
+        let text = |key: &str| error.owned(key);
+        let message = text("message").or_else(|| object.owned("error"));
+        let error = json!({ "code": text("code").or_else(|| text("type")), "message": message });
+        let response = json!({ "id": self.response_id(), "object": "response",
+            "status": "failed", "error": error, "output": [] });
+        let whole = ObjectWriter::new().raw("response", response.to_string());
+        self.emit([("response.failed", whole)], out);
+    }
+
+    /// Writes the events of a call, and returns its item.
+    fn call(&mut self, call: &Call, index: usize, out: &mut String) -> String {
+        let tool = self.tools.find(&call.name);
+        let (kind, key, prefix) = match tool.is_custom {
+            true => ("custom_tool_call", "input", "response.custom_tool_call_input"),
+            false => ("function_call", "arguments", "response.function_call_arguments"),
+        };
+        let input = match tool.is_custom {
+            true => {
+                let arguments = Object::parse(&call.arguments).ok();
+                let input = arguments.and_then(|arguments| arguments.owned("input"));
+                input.unwrap_or_else(|| call.arguments.clone())
+            }
+            false if call.arguments.is_empty() => "{}".to_owned(),
+            false => call.arguments.clone(),
+        };
+        let id = format!("fc_{}_{index}", self.id);
+        let call_id = if call.id.is_empty() { &id } else { &call.id };
+        let item = |status: &str, input: &str| {
+            ObjectWriter::new()
+                .text("type", kind)
+                .text("id", &id)
+                .text("status", status)
+                .text("call_id", call_id)
+                .text_if("namespace", tool.namespace.as_deref())
+                .text("name", &tool.name)
+                .text(key, input)
+                .end()
+        };
+        let of_input = || of_item(index).text("item_id", &id);
+        let whole = item("completed", &input);
+        let (delta, done) = (format!("{prefix}.delta"), format!("{prefix}.done"));
+        let events = [
+            ("response.output_item.added", of_item(index).raw("item", item("in_progress", ""))),
+            (delta.as_str(), of_input().text("delta", &input)),
+            (done.as_str(), of_input().text(key, &input)),
+            ("response.output_item.done", of_item(index).raw("item", &whole)),
+        ];
+        self.emit(events, out);
+        whole
+    }
+
+    fn emit<'k>(
+        &mut self,
+        events: impl IntoIterator<Item = (&'k str, ObjectWriter)>,
+        out: &mut String,
+    ) {
+        for (kind, data) in events.into_iter().filter(|_| self.streams) {
+            out.push_str(&typed(kind, &data.plain("sequence_number", self.number)));
+            self.number += 1;
+        }
+    }
+
+    fn response_id(&self) -> String {
+        format!("resp_{}", self.id)
+    }
+
+    fn item_id(&self) -> String {
+        format!("msg_{}", self.id)
+    }
+
+    fn of_part(&self) -> ObjectWriter {
+        of_item(0).text("item_id", &self.item_id()).plain("content_index", 0)
+    }
+
+    fn part(&self) -> String {
+        let part = ObjectWriter::new().text("type", "output_text").text("text", &self.text);
+        part.raw("annotations", "[]").end()
+    }
+
+    fn message(&self, status: &str, parts: &[&String]) -> String {
+        ObjectWriter::new()
+            .text("type", "message")
+            .text("id", &self.item_id())
+            .text("status", status)
+            .text("role", "assistant")
+            .raw("content", array(parts))
+            .end()
+    }
+
+    fn response(&self, status: &str, items: &[String]) -> String {
+        let response = ObjectWriter::new()
+            .text("id", &self.response_id())
+            .text("object", "response")
+            .plain("created_at", self.created_at)
+            .text("status", status)
+            .text("model", &self.model)
+            .raw("output", array(items));
+        let response = match status {
+            "incomplete" => response.raw("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
+            _ => response,
+        };
+        let usage = self.usage.map(|usage| {
+            let (input, output) = (usage.prompt(), usage.output);
+            let cached = json!({ "cached_tokens": usage.cache_read });
+            json!({ "input_tokens": input, "input_tokens_details": cached,
+                "output_tokens": output, "total_tokens": input + output })
+            .to_string()
+        });
+        response.raw_if("usage", usage).end()
+    }
+}
+
+/// Returns the fields of an event about an item.
+fn of_item(index: usize) -> ObjectWriter {
+    ObjectWriter::new().plain("output_index", index)
+}

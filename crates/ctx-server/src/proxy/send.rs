@@ -1,0 +1,96 @@
+//! Sends a request to the provider.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use ctx_core::Result;
+use ctx_dialect::wire::{ChatRequest, Protocol};
+use ctx_model::{Method, Request, Response, Url};
+use ctx_session::clock;
+
+use super::Proxy;
+use super::client_compaction::asks_for_compaction;
+use super::client_request::ClientRequest;
+use super::held_answer::{HeldAnswer, hold_answer};
+
+/// The end of the paths of the Responses API, and that of chat completions.
+const RESPONSES: &str = "/responses";
+const CHAT: &str = "/chat/completions";
+
+/// Sends a body, and holds the beginning of its answer. If the provider has no Responses API, the
+/// request is sent as one for chat completions, and its answer converted.
+///
+/// # Errors
+///
+/// The provider cannot be reached, or its answer broke off before any content.
+pub(super) async fn send(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+    window: u64,
+) -> Result<HeldAnswer> {
+    let protocol = client_request.protocol();
+    let speaks_chat = proxy.speaks_chat.load(Ordering::Relaxed);
+    let mut refused = None;
+    if !speaks_chat || protocol != Protocol::Responses {
+        let response =
+            post(proxy, client_request, client_request.url.clone(), body.clone()).await?;
+        let answer = hold_answer(protocol, response, window, None).await?;
+        let is_compaction = asks_for_compaction(&client_request.route, &body);
+        if protocol != Protocol::Responses || is_compaction || !lacks_the_path(&answer) {
+            return Ok(answer);
+        }
+        refused = Some(answer);
+    }
+    let text = std::str::from_utf8(&body).unwrap_or_default();
+    let url = chat_url(&client_request.url);
+    let chat = url.zip(ChatRequest::of(text, clock::now().0 / 1_000));
+    let Some((url, chat)) = chat else {
+        return match refused {
+            Some(answer) => Ok(answer),
+            None => {
+                let url = client_request.url.clone();
+                let response = post(proxy, client_request, url, body).await?;
+                hold_answer(protocol, response, window, None).await
+            }
+        };
+    };
+    let response = post(proxy, client_request, url, Bytes::from(chat.body)).await?;
+    if let Some(refused) = refused {
+        if !response.status.is_success() && refused.response.status == response.status {
+            return Ok(refused);
+        }
+        proxy.speaks_chat.store(true, Ordering::Relaxed);
+        let url = proxy.settings.upstreams.base(client_request.family);
+        proxy.warn(&format!("{url} has no Responses API: requests are sent as chat completions"));
+    }
+    hold_answer(protocol, response, window, Some(chat.answer)).await
+}
+
+async fn post(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    url: Url,
+    body: Bytes,
+) -> Result<Response> {
+    let headers = client_request.headers.clone();
+    // Failures are not retried: an answer may have begun, and is billed.
+    proxy.client.send(Request { method: Method::POST, url, headers, body }).await
+}
+
+/// Whether an answer says that the server has no such path, rather than no such model or response.
+fn lacks_the_path(answer: &HeldAnswer) -> bool {
+    let text = answer.text().to_lowercase();
+    matches!(answer.response.status.as_u16(), 404 | 405 | 501)
+        && !["model", "previous", "response with id", "item with id"]
+            .iter()
+            .any(|of| text.contains(of))
+}
+
+/// Returns the URL of chat completions beside that of the Responses API.
+fn chat_url(url: &Url) -> Option<Url> {
+    let before = url.path().strip_suffix(RESPONSES)?;
+    let mut chat = url.clone();
+    chat.set_path(&format!("{before}{CHAT}"));
+    Some(chat)
+}
