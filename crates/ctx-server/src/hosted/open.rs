@@ -83,9 +83,8 @@ pub(crate) async fn open(
             .await?;
     warnings.extend(more);
     let engine = resolved.engine(&services)?;
-    if let Some(file) = options.session_file {
-        let file = Some(file.display().to_string());
-        let request = BootstrapRequest { session_id: id.clone(), session_file: file };
+    if let Some(file) = options.session_file.map(|file| file.display().to_string()) {
+        let request = BootstrapRequest { session_id: id.clone(), session_file: Some(file) };
         let done = engine.bootstrap(request).await?;
         if done.bootstrapped {
             recorded.history.all_ingested();

@@ -295,14 +295,12 @@ async fn assemble(
     body: &Bytes,
     purpose: Purpose,
 ) -> Result<Option<Prepared>> {
-    let cache_key = request.cache_key.as_deref();
-    let query = client_request.query.as_deref();
     let fingerprint = Fingerprint::of(
         &proxy.salt,
         client_request.protocol(),
         &client_request.headers,
-        query,
-        cache_key,
+        client_request.query.as_deref(),
+        request.cache_key.as_deref(),
         units,
     );
     let ConversationMatch { conversation, ids } =
@@ -316,15 +314,14 @@ async fn assemble(
     let Some(AssembledAttempt { assembled, record, estimated, sent, summary }) = result? else {
         return Ok(None);
     };
+    let untouched = |body| Prepared { compacted: summary.clone(), ..Prepared::untouched(body) };
     if summary.is_some() {
         let context = Some(RequestContext { conversation, record, estimated, sent });
-        let untouched = Prepared::untouched(body.clone());
-        return Ok(Some(Prepared { context, compacted: summary, ..untouched }));
+        return Ok(Some(Prepared { context, ..untouched(body.clone()) }));
     }
     let protocol = client_request.protocol();
-    let retrieval = proxy.settings.config.retrieval;
-    let retrieves = retrieval::is_wanted(retrieval, &assembled, units.len())
-        && conversation.may_retrieve(retrieval, &record)
+    let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
+        && conversation.may_retrieve(proxy.settings.config.retrieval, &record)
         && !client_request.route.is_ollama
         && takes_tools(protocol, request.body(), retrieval::NAMES);
     conversation.set_retrieves(retrieves);
@@ -344,13 +341,8 @@ async fn assemble(
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
-    let context = RequestContext { conversation, record, estimated, sent };
-    Ok(Some(Prepared {
-        context: Some(context),
-        is_unchanged,
-        retrieves,
-        ..Prepared::untouched(body)
-    }))
+    let context = Some(RequestContext { conversation, record, estimated, sent });
+    Ok(Some(Prepared { context, is_unchanged, retrieves, ..untouched(body) }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.

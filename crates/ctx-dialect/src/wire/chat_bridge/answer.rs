@@ -20,7 +20,7 @@ pub struct ChatAnswer {
     /// The id of the answer at the server.
     id: String,
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     usage: Option<Usage>,
     finish: Option<String>,
     /// The number of the next event.
@@ -30,7 +30,7 @@ pub struct ChatAnswer {
 
 /// A call, as far as received.
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     id: String,
     name: String,
     arguments: String,
@@ -155,7 +155,7 @@ impl ChatAnswer {
                 continue;
             }
             if index == self.calls.len() {
-                self.calls.push(Call::default());
+                self.calls.push(PartialCall::default());
             }
             let Some(known) = self.calls.get_mut(index) else { continue };
             known.id.extend(call.text("id").filter(|_| known.id.is_empty()));
@@ -182,7 +182,7 @@ impl ChatAnswer {
     }
 
     /// Writes the events of a call, and returns its item.
-    fn call(&mut self, call: &Call, index: usize, out: &mut String) -> String {
+    fn call(&mut self, call: &PartialCall, index: usize, out: &mut String) -> String {
         let tool = self.tools.find(&call.name);
         let (kind, key, prefix) = match tool.is_custom {
             true => ("custom_tool_call", "input", "response.custom_tool_call_input"),

@@ -8,7 +8,7 @@ fn chat_of(body: &Value) -> ChatRequest {
 }
 
 fn sent(body: &Value) -> Value {
-    serde_json::from_str(&chat_of(body).body).unwrap()
+    serde_json::from_str(&chat_of(body).body).expect("valid")
 }
 
 fn codex(more: &[Value]) -> Value {
@@ -107,10 +107,10 @@ fn converted(chat: &mut ChatRequest, stream: &str, size: usize) -> String {
         out.extend(chat.answer.push(piece));
     }
     out.extend(chat.answer.end());
-    String::from_utf8(out).unwrap()
+    String::from_utf8(out).expect("valid")
 }
 
-fn chunk(delta: Value, finish: Option<&str>) -> String {
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
     format!(
         "data: {}\n\n",
@@ -126,13 +126,13 @@ fn whole_stream() -> String {
     let usage = json!({ "prompt_tokens": 7, "completion_tokens": 3,
         "prompt_tokens_details": { "cached_tokens": 2 } });
     [
-        chunk(json!({ "role": "assistant", "content": "" }), None),
-        chunk(json!({ "content": "One é" }), None),
-        chunk(json!({ "content": " two" }), None),
-        chunk(call(0, Some("c1"), "mcp__tiny__recall", "{\"q\""), None),
-        chunk(call(0, None, "", ":1}"), None),
-        chunk(call(1, Some("c2"), "apply_patch", "{\"input\":\"*** End\"}"), None),
-        chunk(json!({}), Some("tool_calls")),
+        chunk(&json!({ "role": "assistant", "content": "" }), None),
+        chunk(&json!({ "content": "One é" }), None),
+        chunk(&json!({ "content": " two" }), None),
+        chunk(&call(0, Some("c1"), "mcp__tiny__recall", "{\"q\""), None),
+        chunk(&call(0, None, "", ":1}"), None),
+        chunk(&call(1, Some("c2"), "apply_patch", "{\"input\":\"*** End\"}"), None),
+        chunk(&json!({}), Some("tool_calls")),
         format!(
             "data: {}\n\ndata: [DONE]\n\n",
             json!({ "id": "a", "choices": [], "usage": usage })
@@ -214,7 +214,7 @@ fn errors_and_broken_streams_do_not_become_complete_answers() {
     }
     // Indices that skip some are ignored.
     let call = json!({ "tool_calls": [{ "index": 4_000_000_000_u64, "id": "c", "function": { "name": "f" } }] });
-    let stream = [chunk(call, None), chunk(json!({}), Some("stop"))].concat();
+    let stream = [chunk(&call, None), chunk(&json!({}), Some("stop"))].concat();
     let out = converted(&mut chat_of(&codex(&[])), &stream, 9);
     assert!(out.contains("\"output\":[]"), "{out}");
 }

@@ -18,18 +18,18 @@ fn body(edits: &Value) -> Value {
 }
 
 fn edited(edits: &Value) -> Value {
-    let (route, text) = (route("POST", "/v1/messages").unwrap(), body(edits).to_string());
+    let (route, text) = (route("POST", "/v1/messages").expect("valid"), body(edits).to_string());
     assert!(has_context_edits(Protocol::Messages, &text));
     assert!(!has_context_edits(Protocol::Chat, &text));
-    let out = with_context_edits(&Request::parse(&route, &text).unwrap()).unwrap();
+    let out = with_context_edits(&Request::parse(&route, &text).expect("valid")).expect("valid");
     assert!(!has_context_edits(Protocol::Messages, &out), "{out}");
-    serde_json::from_str(&out).unwrap()
+    serde_json::from_str(&out).expect("valid")
 }
 
 /// Returns the numbers of the cleared results, and of the messages with thinking.
 fn changes(edits: &Value) -> (Vec<usize>, usize) {
     let out = edited(edits);
-    let messages = out["messages"].as_array().unwrap();
+    let messages = out["messages"].as_array().expect("valid");
     let is_cleared = |n: &usize| !messages[2 + 2 * n].to_string().contains("xxx");
     let thinking = messages.iter().filter(|message| message.to_string().contains("thinking"));
     ((0..4).filter(is_cleared).collect(), thinking.count())

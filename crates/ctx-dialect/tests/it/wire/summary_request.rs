@@ -14,12 +14,13 @@ const DISTILL: &str = "You are a specialized system component responsible for di
 
 /// Returns the recognised client, and the number of messages without the text that asks.
 fn recognised(path: &str, body: &Value) -> Option<(&'static str, usize)> {
-    let (route, text) = (route("POST", path).unwrap(), body.to_string());
-    let request = Request::parse(&route, &text).unwrap();
+    let (route, text) = (route("POST", path).expect("valid"), body.to_string());
+    let request = Request::parse(&route, &text).expect("valid");
     let found = SummaryRequest::of(&request)?;
     assert!(SummaryRequest::may_be(&text), "{text}");
-    let history = found.history(&request).unwrap();
-    let history = history.map_or(0, |body| Request::parse(&route, &body).unwrap().units.len());
+    let history = found.history(&request).expect("valid");
+    let history =
+        history.map_or(0, |body| Request::parse(&route, &body).expect("valid").units.len());
     Some((found.client(), history))
 }
 

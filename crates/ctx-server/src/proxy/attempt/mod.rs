@@ -25,7 +25,7 @@ use super::learned_window::LearnedWindow;
 use super::limits::ModelLimits;
 use super::pending::is_plausible;
 use super::prepare::{Purpose, Retry};
-use super::summary_models::SummaryTarget;
+use super::summary_models::{SlotGuard, SummaryTarget};
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
 use crate::hosted::{self, AssembledRequest, HostedSession};
@@ -69,6 +69,46 @@ impl Attempt<'_> {
         if let Err(error) = self.open(conversation, &mut state).await {
             return self.unopened(error);
         }
+        let Some(model_guard) = self.sync(conversation, &mut state).await? else { return Ok(None) };
+        let retry = purpose.retry();
+        let mut limits = self.set_budget(conversation, &mut state, retry)?;
+        let ready = self.apply_ready(conversation, &mut state, limits, retry)?;
+        let Some(session) = &mut state.session else { return Err(lost()) };
+        let mut compaction = ready;
+        let is_asked = matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits);
+        if compaction.is_none() && (retry.is_some() || is_asked) {
+            compaction = self.compact(conversation, session, retry, limits).await;
+        }
+        let mut summary = None;
+        if let Purpose::Summarise(focus) = purpose
+            && let Some((text, record)) = self.summarise(conversation, &mut state, focus).await?
+        {
+            (summary, compaction) = (Some(text), Some(record));
+        }
+        let Some(session) = &mut state.session else { return Err(lost()) };
+        let mut assembled = self.run_engine(session, limits).await;
+        // Retry without the learned window: the provider decides.
+        if assembled.is_err() && retry.is_none() && state.learned.window().is_some() {
+            state.learned = LearnedWindow::default();
+            limits = self.budget(&mut state)?;
+            let Some(session) = &mut state.session else { return Err(lost()) };
+            assembled = self.run_engine(session, limits).await;
+        }
+        let done = self.finish(conversation, &mut state, assembled?, limits, compaction)?;
+        let used = done.assembled.tokens;
+        if let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard) {
+            self.warn_failed(&error);
+        }
+        Ok(Some(AssembledAttempt { summary, ..done }))
+    }
+
+    /// Updates the open session to the messages of the request, and makes its model available to the
+    /// engine while the result lives. `None` if the request must pass unchanged.
+    async fn sync(
+        &self,
+        conversation: &Conversation,
+        state: &mut ConversationState,
+    ) -> Result<Option<Arc<SlotGuard>>> {
         let ConversationState { session, summaries, learned, .. } = &mut *state;
         let Some(session) = session else { return Err(lost()) };
         let model_guard = Arc::new(summaries.insert(self.writer(session.ledger.window())));
@@ -88,42 +128,13 @@ impl Attempt<'_> {
             return Ok(None);
         }
         // A concurrent equal request must wait for this one, not start another conversation.
-        conversation.update_known(&mut state);
+        conversation.update_known(state);
         let Some(session) = &mut state.session else { return Err(lost()) };
         let covers = |kept: &hosted::InForce| kept.covers(&session.history);
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
-        let retry = purpose.retry();
-        let mut limits = self.set_budget(conversation, &mut state, retry)?;
-        let ready = self.apply_ready(conversation, &mut state, limits, retry)?;
-        let Some(session) = &mut state.session else { return Err(lost()) };
-        let mut compaction = ready;
-        let is_asked = matches!(purpose, Purpose::Compact) && is_worth_compacting(session, limits);
-        if compaction.is_none() && (retry.is_some() || is_asked) {
-            compaction = self.compact(conversation, session, retry, limits).await;
-        }
-        let mut summary = None;
-        if let Purpose::Summarise(focus) = purpose {
-            if let Some((text, record)) = self.summarise(conversation, &mut state, focus).await? {
-                (summary, compaction) = (Some(text), Some(record));
-            }
-        }
-        let Some(session) = &mut state.session else { return Err(lost()) };
-        let mut assembled = self.run_engine(session, limits).await;
-        // Retry without the learned window: the provider decides.
-        if assembled.is_err() && retry.is_none() && state.learned.window().is_some() {
-            state.learned = LearnedWindow::default();
-            limits = self.budget(&mut state)?;
-            let Some(session) = &mut state.session else { return Err(lost()) };
-            assembled = self.run_engine(session, limits).await;
-        }
-        let done = self.finish(conversation, &mut state, assembled?, limits, compaction)?;
-        let used = done.assembled.tokens;
-        if let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard) {
-            self.warn_failed(&error);
-        }
-        Ok(Some(AssembledAttempt { summary, ..done }))
+        Ok(Some(model_guard))
     }
 
     /// Records and saves the assembled request.

@@ -6,7 +6,9 @@ use ctx_layers::compaction;
 use ctx_runtime::{ModelSource, SessionSpec};
 
 use super::Attempt;
-use crate::hosted::{self, History, RecordedSession, Retain, SessionOptions, SummarySource};
+use crate::hosted::{
+    self, History, HostedSession, RecordedSession, Retain, SessionOptions, SummarySource,
+};
 use crate::proxy::config::SummariesBy;
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::learned_window::LearnedWindow;
@@ -23,8 +25,8 @@ impl Attempt<'_> {
         let model = self.request.model.as_deref();
         let settings = &self.proxy.settings;
         if state.model.as_deref() != model {
-            (state.learned, state.reported_window, state.window_queries) =
-                (LearnedWindow::default(), None, 0);
+            state.learned = LearnedWindow::default();
+            (state.reported_window, state.window_queries) = (None, 0);
         }
         let mut spec = SessionSpec {
             engine: settings.engine.clone(),
@@ -49,37 +51,20 @@ impl Attempt<'_> {
         let mut history = History::new(Retain::Digest);
         history.reserve_ids(saved.next_id);
         let window = spec.clone().resolve(&settings.host.config)?.window.tokens;
-        let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
-        let options = SessionOptions {
-            id: conversation.id.clone(),
-            is_persistent: true,
-            agent: settings.agent.clone(),
-            config: settings.host.config.clone(),
-            spec,
-            window_hint: Some(by_flag),
-            summaries: match settings.config.summaries {
-                SummariesBy::Upstream => SummarySource::By(state.summaries.models(window)),
-                SummariesBy::Model => SummarySource::Configured(None),
-                SummariesBy::Extractive => SummarySource::Extractive,
-            },
-            recorded: RecordedSession {
-                history,
-                projections: saved.projections,
-                ..RecordedSession::default()
-            },
-            session_file: None,
+        let summaries = match settings.config.summaries {
+            SummariesBy::Upstream => SummarySource::By(state.summaries.models(window)),
+            SummariesBy::Model => SummarySource::Configured(None),
+            SummariesBy::Extractive => SummarySource::Extractive,
         };
+        let recorded = RecordedSession { history, ..RecordedSession::default() };
+        let recorded = RecordedSession { projections: saved.projections, ..recorded };
+        let options = self.options(conversation, spec, summaries, recorded);
         let memories = self.proxy.memories.clone();
         let (mut session, warnings) = hosted::open(&settings.host, memories, options).await?;
         for warning in warnings {
             self.proxy.warn(&warning);
         }
-        let is_background =
-            settings.config.background_ratio < 1.0 && session.resolved.engine.id == DEFAULT_ENGINE;
-        session.waits_for_models = !is_background;
-        state.compaction = is_background
-            .then(|| compaction::Config::resolve(&settings.host.config))
-            .transpose()?;
+        state.compaction = self.background_config(&mut session)?;
         session.in_force = saved.in_force;
         if let Some((counted, estimated)) = saved.reported {
             session.correct(counted, estimated);
@@ -89,6 +74,39 @@ impl Attempt<'_> {
         state.model = model.map(str::to_owned);
         state.saved = SavedConversation::default();
         Ok(())
+    }
+
+    fn options(
+        &self,
+        conversation: &Conversation,
+        spec: SessionSpec,
+        summaries: SummarySource,
+        recorded: RecordedSession,
+    ) -> SessionOptions {
+        let settings = &self.proxy.settings;
+        SessionOptions {
+            id: conversation.id.clone(),
+            is_persistent: true,
+            agent: settings.agent.clone(),
+            config: settings.host.config.clone(),
+            spec,
+            window_hint: Some(|minimum| format!("give --window {minimum} or more")),
+            summaries,
+            recorded,
+            session_file: None,
+        }
+    }
+
+    /// Returns the settings of compactions in the background. Without them, requests of the session
+    /// wait for summaries.
+    fn background_config(&self, session: &mut HostedSession) -> Result<Option<compaction::Config>> {
+        let settings = &self.proxy.settings;
+        let is_built_in = session.resolved.engine.id == DEFAULT_ENGINE;
+        session.waits_for_models = settings.config.background_ratio >= 1.0 || !is_built_in;
+        if session.waits_for_models {
+            return Ok(None);
+        }
+        compaction::Config::resolve(&settings.host.config).map(Some)
     }
 
     /// Queries the server for an unknown window. Returns whether the server reported it now. Some
