@@ -8,6 +8,7 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::peek::peek;
+use super::response_object::{ResponseHead, numbered};
 use super::rewrite::patched;
 use super::unit::span;
 use super::{Protocol, Route};
@@ -150,41 +151,28 @@ impl CompactionAnswer<'_> {
             .text("encrypted_content", self.content)
             .end();
         let object = if route.is_compaction { "response.compaction" } else { "response" };
+        let head = ResponseHead { id: self.id, model: self.model, created_at: self.created_at };
         let answer = |status: &str, items: &[&String]| {
             let usage = ObjectWriter::new()
                 .plain("input_tokens", self.tokens)
                 .plain("output_tokens", 0)
                 .plain("total_tokens", self.tokens);
-            ObjectWriter::new()
-                .text("id", &format!("resp_{}", self.id))
-                .text("object", object)
-                .plain("created_at", self.created_at)
-                .text("status", status)
-                .text("model", self.model)
-                .raw("output", array(items))
-                .raw("usage", usage.end())
-                .end()
+            head.object(object, status, items).raw("usage", usage.end()).end()
         };
         if !streams || route.is_compaction {
             return answer("completed", &[&item]);
         }
-        let of_item = [("output_index", "0"), ("item", &*item)];
-        let (created, completed) = (answer("in_progress", &[]), answer("completed", &[&item]));
-        [
-            event(0, "response.created", &[("response", &created)]),
-            event(1, "response.output_item.added", &of_item),
-            event(2, "response.output_item.done", &of_item),
-            event(3, "response.completed", &[("response", &completed)]),
-        ]
-        .concat()
+        let new = ObjectWriter::new;
+        let of_item = new().plain("output_index", 0).raw("item", &item);
+        let whole = |status, items: &[&String]| new().raw("response", answer(status, items));
+        let events = [
+            ("response.created", whole("in_progress", &[])),
+            ("response.output_item.added", of_item.clone()),
+            ("response.output_item.done", of_item),
+            ("response.completed", whole("completed", &[&item])),
+        ];
+        numbered(events)
     }
-}
-
-/// Returns an event of a stream.
-fn event(number: u32, kind: &str, fields: &[(&str, &str)]) -> String {
-    let data = ObjectWriter::new().text("type", kind).plain("sequence_number", number);
-    let data = fields.iter().fold(data, |data, (key, json)| data.raw(key, json));
-    format!("event: {kind}\ndata: {}\n\n", data.end())
 }
 
 #[cfg(test)]

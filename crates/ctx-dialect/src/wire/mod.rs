@@ -42,6 +42,7 @@ mod merge;
 mod own_tools;
 mod peek;
 mod request;
+mod response_object;
 mod result_ids;
 mod rewrite;
 mod route;

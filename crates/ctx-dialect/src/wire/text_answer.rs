@@ -1,5 +1,6 @@
 //! An answer that consists of a text, in the form of each API.
 
+use super::response_object::{ResponseHead, numbered, text_part, typed};
 use super::{Protocol, Route};
 use crate::json::{ObjectWriter, array, text_block};
 
@@ -33,8 +34,10 @@ impl TextAnswer<'_> {
                 self.message(&[&text_block(self.text)], Some("end_turn"))
             }
             (Protocol::Responses, true) => self.responses_stream(),
-            (Protocol::Responses, false) => self.response("completed", &[&self.item("completed")]),
-            (Protocol::Gemini, true) => event(None, &self.gemini()),
+            (Protocol::Responses, false) => {
+                self.response("completed", &[&self.head().message(Some(self.text))])
+            }
+            (Protocol::Gemini, true) => event(&self.gemini()),
             (Protocol::Gemini, false) => self.gemini(),
         }
     }
@@ -75,9 +78,9 @@ impl TextAnswer<'_> {
         let last = last.text("finish_reason", "stop").end();
         let chunk = "chat.completion.chunk";
         [
-            event(None, &self.chat(chunk, "delta", None)),
-            event(None, &self.chat_object(chunk, &last)),
-            event(None, "[DONE]"),
+            event(&self.chat(chunk, "delta", None)),
+            event(&self.chat_object(chunk, &last)),
+            event("[DONE]"),
         ]
         .concat()
     }
@@ -126,59 +129,33 @@ impl TextAnswer<'_> {
         .concat()
     }
 
-    fn part(&self, text: &str) -> String {
-        let part = ObjectWriter::new().text("type", "output_text").text("text", text);
-        part.raw("annotations", "[]").end()
-    }
-
-    fn item(&self, status: &str) -> String {
-        let is_done = status == "completed";
-        let parts: Vec<_> = is_done.then(|| self.part(self.text)).into_iter().collect();
-        ObjectWriter::new()
-            .text("type", "message")
-            .text("id", &self.item_id())
-            .text("status", status)
-            .text("role", "assistant")
-            .raw("content", array(parts))
-            .end()
-    }
-
-    fn item_id(&self) -> String {
-        format!("msg_{}", self.id)
+    fn head(&self) -> ResponseHead<'_> {
+        ResponseHead { id: self.id, model: self.model, created_at: self.created_at }
     }
 
     fn response(&self, status: &str, items: &[&String]) -> String {
         let usage = self.usage("input_tokens", "output_tokens", Some("total_tokens"));
-        ObjectWriter::new()
-            .text("id", &format!("resp_{}", self.id))
-            .text("object", "response")
-            .plain("created_at", self.created_at)
-            .text("status", status)
-            .text("model", self.model)
-            .raw("output", array(items))
-            .raw("usage", usage.end())
-            .end()
+        self.head().response(status, items).raw("usage", usage.end()).end()
     }
 
     fn responses_stream(&self) -> String {
         let new = ObjectWriter::new;
-        let (item, done) = (new().plain("output_index", 0), self.item("completed"));
-        let part = item.clone().text("item_id", &self.item_id()).plain("content_index", 0);
+        let (head, item) = (self.head(), new().plain("output_index", 0));
+        let done = head.message(Some(self.text));
+        let part = item.clone().text("item_id", &head.item_id()).plain("content_index", 0);
         let in_item = |kind, json: String| (kind, item.clone().raw("item", json));
         let in_part = |kind, json: String| (kind, part.clone().raw("part", json));
         let whole = |kind, response| (kind, new().raw("response", response));
-        let events = [
+        numbered([
             whole("response.created", self.response("in_progress", &[])),
-            in_item("response.output_item.added", self.item("in_progress")),
-            in_part("response.content_part.added", self.part("")),
+            in_item("response.output_item.added", head.message(None)),
+            in_part("response.content_part.added", text_part("")),
             ("response.output_text.delta", part.clone().text("delta", self.text)),
             ("response.output_text.done", part.clone().text("text", self.text)),
-            in_part("response.content_part.done", self.part(self.text)),
+            in_part("response.content_part.done", text_part(self.text)),
             in_item("response.output_item.done", done.clone()),
             whole("response.completed", self.response("completed", &[&done])),
-        ];
-        let numbered = events.into_iter().enumerate();
-        numbered.map(|(n, (kind, data))| typed(kind, &data.plain("sequence_number", n))).collect()
+        ])
     }
 
     fn gemini(&self) -> String {
@@ -198,17 +175,9 @@ impl TextAnswer<'_> {
     }
 }
 
-/// Returns an event of a stream.
-fn event(name: Option<&str>, data: &str) -> String {
-    match name {
-        Some(name) => format!("event: {name}\ndata: {data}\n\n"),
-        None => format!("data: {data}\n\n"),
-    }
-}
-
-/// Returns an event with its name as its type.
-pub(super) fn typed(kind: &str, data: &ObjectWriter) -> String {
-    event(Some(kind), &ObjectWriter::new().text("type", kind).with(data).end())
+/// Returns an event without a name.
+fn event(data: &str) -> String {
+    format!("data: {data}\n\n")
 }
 
 #[cfg(test)]

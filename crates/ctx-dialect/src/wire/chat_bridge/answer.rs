@@ -4,9 +4,9 @@ use ctx_core::Usage;
 use serde_json::json;
 
 use super::tools::ChatTools;
-use crate::json::{Object, ObjectWriter, array};
+use crate::json::{Object, ObjectWriter};
 use crate::openai_chat;
-use crate::wire::text_answer::typed;
+use crate::wire::response_object::{ResponseHead, text_part, typed};
 use crate::wire::watch::{Piece, Pieces};
 
 /// Converts an answer of chat completions as it passes: a stream to a stream, an object to an object.
@@ -75,8 +75,8 @@ impl ChatAnswer {
         let status = if is_cut { "incomplete" } else { "completed" };
         let mut items = Vec::new();
         if !self.text.is_empty() {
-            let part = self.part();
-            let item = self.message("completed", &[&part]);
+            let part = text_part(&self.text);
+            let item = self.head().message(Some(&self.text));
             let of_part = || self.of_part();
             let done = of_part().text("text", &self.text);
             let events = [
@@ -131,11 +131,10 @@ impl ChatAnswer {
             return;
         }
         if self.text.is_empty() {
-            let item = self.message("in_progress", &[]);
-            let empty = json!({ "type": "output_text", "text": "", "annotations": [] });
+            let item = self.head().message(None);
             let events = [
                 ("response.output_item.added", of_item(0).raw("item", item)),
-                ("response.content_part.added", self.of_part().raw("part", empty.to_string())),
+                ("response.content_part.added", self.of_part().raw("part", text_part(""))),
             ];
             self.emit(events, out);
         }
@@ -175,9 +174,9 @@ impl ChatAnswer {
         let text = |key: &str| error.owned(key);
         let message = text("message").or_else(|| object.owned("error"));
         let error = json!({ "code": text("code").or_else(|| text("type")), "message": message });
-        let response = json!({ "id": self.response_id(), "object": "response",
-            "status": "failed", "error": error, "output": [] });
-        let whole = ObjectWriter::new().raw("response", response.to_string());
+        let response = self.head().response::<String>("failed", &[]);
+        let response = response.raw("error", error.to_string()).end();
+        let whole = ObjectWriter::new().raw("response", response);
         self.emit([("response.failed", whole)], out);
     }
 
@@ -234,41 +233,16 @@ impl ChatAnswer {
         }
     }
 
-    fn response_id(&self) -> String {
-        format!("resp_{}", self.id)
-    }
-
-    fn item_id(&self) -> String {
-        format!("msg_{}", self.id)
+    fn head(&self) -> ResponseHead<'_> {
+        ResponseHead { id: &self.id, model: &self.model, created_at: self.created_at }
     }
 
     fn of_part(&self) -> ObjectWriter {
-        of_item(0).text("item_id", &self.item_id()).plain("content_index", 0)
-    }
-
-    fn part(&self) -> String {
-        let part = ObjectWriter::new().text("type", "output_text").text("text", &self.text);
-        part.raw("annotations", "[]").end()
-    }
-
-    fn message(&self, status: &str, parts: &[&String]) -> String {
-        ObjectWriter::new()
-            .text("type", "message")
-            .text("id", &self.item_id())
-            .text("status", status)
-            .text("role", "assistant")
-            .raw("content", array(parts))
-            .end()
+        of_item(0).text("item_id", &self.head().item_id()).plain("content_index", 0)
     }
 
     fn response(&self, status: &str, items: &[String]) -> String {
-        let response = ObjectWriter::new()
-            .text("id", &self.response_id())
-            .text("object", "response")
-            .plain("created_at", self.created_at)
-            .text("status", status)
-            .text("model", &self.model)
-            .raw("output", array(items));
+        let response = self.head().response(status, items);
         let response = match status {
             "incomplete" => response.raw("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
             _ => response,
