@@ -35,8 +35,9 @@ use crate::trace::CompactionRecord;
 /// Maximum number of remembered summaries.
 const MOST: usize = 256;
 
-/// Maximum size of an answer with a summary, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum size of an answer with a summary, as streamed, and of the summary, in bytes.
+const MOST_STREAMED: usize = 16 << 20;
+const MOST_BYTES: usize = 256 << 10;
 
 /// Shorter summaries are not looked for in messages: they may stand there by chance.
 const LEAST_CHARS: usize = 40;
@@ -132,9 +133,9 @@ impl AskedSummary {
         Some(Self { request, protocol, owner, conversation, answer: Vec::new() })
     }
 
-    /// Keeps a piece of the answer.
+    /// Keeps a piece of the answer, up to [`MOST_STREAMED`]. An incomplete answer is not used.
     pub(super) fn push(&mut self, piece: &[u8]) {
-        if self.answer.len() + piece.len() <= MOST_BYTES {
+        if self.answer.len() <= MOST_STREAMED {
             self.answer.extend_from_slice(piece);
         }
     }
@@ -142,7 +143,8 @@ impl AskedSummary {
     /// Remembers the summary in the answer. `conversation` is that of the request.
     pub(super) fn end(self, proxy: &Proxy, conversation: &str) {
         let answer = answer_text(self.protocol, &self.answer);
-        let Some(text) = self.request.summary(&answer) else { return };
+        let text = self.request.summary(&answer).filter(|text| text.len() <= MOST_BYTES);
+        let Some(text) = text.filter(|_| self.answer.len() <= MOST_STREAMED) else { return };
         proxy.client_summaries.add(Remembered {
             owner: self.owner,
             text: text.to_owned(),
@@ -294,7 +296,7 @@ pub(super) fn is_for_ctx(
     body: &Bytes,
 ) -> Option<SummaryRequest> {
     let by_ctx = proxy.settings.config.client_compaction == ClientCompaction::Ctx;
-    recognised(client_request, body).filter(|_| by_ctx)
+    by_ctx.then(|| recognised(client_request, body)).flatten()
 }
 
 /// Summarises the conversation that a request has as text: the one last used in its session.

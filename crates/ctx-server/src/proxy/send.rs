@@ -57,7 +57,7 @@ pub(super) async fn send(
     };
     let response = post(proxy, client_request, url, Bytes::from(chat.body)).await?;
     if let Some(refused) = refused {
-        if !response.status.is_success() && refused.response.status == response.status {
+        if !matches!(response.status.as_u16(), 200..=299 | 400 | 413 | 422 | 429) {
             return Ok(refused);
         }
         proxy.speaks_chat.store(true, Ordering::Relaxed);

@@ -96,7 +96,10 @@ impl Attempt<'_> {
         }
         let done = self.finish(conversation, &mut state, assembled?, limits, compaction)?;
         let used = done.assembled.tokens;
-        if let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard) {
+        // After its summary, the client begins another conversation.
+        if summary.is_none()
+            && let Err(error) = self.compact_ahead(conversation, &state, limits, used, model_guard)
+        {
             self.warn_failed(&error);
         }
         Ok(Some(AssembledAttempt { summary, ..done }))

@@ -117,6 +117,27 @@ async fn a_failed_or_unaudited_summary_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_long_summary_in_small_pieces_is_audited_and_a_short_one_is_not_looked_for() {
+    let long = format!("{SUMMARY} {}", "More of it follows here. ".repeat(400));
+    for (summary, is_audited) in [(long.as_str(), true), ("ok", false)] {
+        let text = format!("<summary>{summary}</summary>");
+        let builder = FakeProvider::builder().respond(move |request| {
+            match request.json.to_string().contains(CLAUDE) {
+                true => Step::text(&*text),
+                false => Step::text("done"),
+            }
+        });
+        let rig = Rig::new(builder.start().unwrap(), by("audit")).await;
+        let mut asked = anthropic(&with(conversation(), user(CLAUDE)));
+        asked["stream"] = json!(true);
+        rig.post(MESSAGES, &asked).await;
+        let body = anthropic(&continued(summary.trim()));
+        rig.post(MESSAGES, &body).await;
+        assert_eq!(rig.last().json.to_string().contains(RULE), is_audited);
+    }
+}
+
+#[tokio::test]
 async fn ctx_writes_the_summary_of_claude_code() {
     for streams in [true, false] {
         let rig = Rig::new(provider(), by("ctx")).await;
