@@ -1,6 +1,7 @@
 // Conversations of `ctx serve`: one is compacted while the model that should write its summary fails.
 
 import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
@@ -29,7 +30,11 @@ async function provider() {
 
 export async function proxied(run) {
   const upstream = await provider();
-  const { address } = await start({ ...run, env: { ...run.env, CTX_HOME: join(run.dir, "proxy") } }, "serve",
+  const home = join(run.dir, "proxy");
+  mkdirSync(home, { recursive: true });
+  // The request waits for the model.
+  writeFileSync(join(home, "ctx.json5"), "{ server: { backgroundRatio: 1 } }");
+  const { address } = await start({ ...run, env: { ...run.env, CTX_HOME: home } }, "serve",
     "--listen", "127.0.0.1:0", "--upstream", upstream.url, "--window", "16k");
   const ask = async (path, options) => {
     const answer = await fetch(`${address.url}${path}`, options);

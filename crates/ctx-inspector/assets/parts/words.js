@@ -50,7 +50,7 @@ function troubleOf(summarised) {
   const outcome = summarised ? summarised.outcome : "";
   const calls = plural(summarised?.calls ?? 0, "call");
   const troubles = {
-    unasked: "The summary model could not be called",
+    unasked: "No model was called for the summary",
     failed: `The summary model failed in ${calls}`,
     unusable: `The summary model gave no usable answer in ${calls}`,
   };

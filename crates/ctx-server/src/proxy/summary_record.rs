@@ -96,7 +96,7 @@ fn shown(text: &str) -> String {
 fn warning(summarised: &SummaryRecord) -> Option<(String, String)> {
     let what = match summarised.outcome {
         SummaryOutcome::Written | SummaryOutcome::Extracted => return None,
-        SummaryOutcome::Unasked => "no model could be called for its summary",
+        SummaryOutcome::Unasked => "no model was called for its summary",
         SummaryOutcome::Failed => "no model answered the request for its summary",
         SummaryOutcome::Unusable => "no answer was usable as its summary",
     };

@@ -170,7 +170,7 @@ pub enum SummaryOutcome {
     Written,
     /// No model was configured; the summary is extractive.
     Extracted,
-    /// The model could not be called; the summary is extractive.
+    /// No model was called; the summary is extractive.
     Unasked,
     /// The model did not answer; the summary is extractive.
     Failed,
