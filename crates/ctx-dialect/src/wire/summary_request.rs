@@ -15,7 +15,7 @@ struct Form {
     /// The beginnings of the last text.
     begins: &'static [&'static str],
     /// What the last text contains besides.
-    contains: &'static str,
+    contains: &'static [&'static str],
     /// The element of an answer with the summary; empty if all of it is the summary.
     tag: &'static str,
     /// Whether the history is in the last text instead of the messages before it.
@@ -31,9 +31,10 @@ const FORMS: [Form; 4] = [
         system: "",
         begins: &[
             "CRITICAL: Respond with TEXT ONLY.",
-            "Your task is to create a detailed summary of",
+            "Your task is to create a detailed summary of the conversation",
+            "Your task is to create a detailed summary of the RECENT portion of the conversation",
         ],
-        contains: "<summary>",
+        contains: &["<analysis>", "<summary>"],
         tag: "summary",
         is_quoted: false,
     },
@@ -46,7 +47,7 @@ const FORMS: [Form; 4] = [
             "A previous <state_snapshot> exists",
             "Critically evaluate the <state_snapshot>",
         ],
-        contains: SNAPSHOT,
+        contains: &[SNAPSHOT],
         tag: "state_snapshot",
         is_quoted: false,
     },
@@ -58,7 +59,7 @@ const FORMS: [Form; 4] = [
             "First, reason in your <analysis> block. Then, produce the <state_snapshot>",
             "You are the component that summarizes a conversation",
         ],
-        contains: SNAPSHOT,
+        contains: &[SNAPSHOT],
         tag: "state_snapshot",
         is_quoted: false,
     },
@@ -67,7 +68,7 @@ const FORMS: [Form; 4] = [
         client: "opencode",
         system: "You are a context summarization agent.",
         begins: &["Here is the conversation so far:"],
-        contains: "</conversation>",
+        contains: &["</conversation>"],
         tag: "",
         is_quoted: true,
     },
@@ -101,7 +102,7 @@ impl SummaryRequest {
         };
         let is = |form: &&Form| {
             form.begins.iter().any(|begin| text.starts_with(begin))
-                && text.contains(form.contains)
+                && form.contains.iter().all(|part| text.contains(part))
                 && (form.system.is_empty() || system().trim_start().starts_with(form.system))
         };
         FORMS.iter().find(is).map(Self)
@@ -122,9 +123,11 @@ impl SummaryRequest {
     /// Returns the newest message, if it is such an answer already and only has to be repeated.
     #[must_use]
     pub fn repeated(self, request: &Request<'_>) -> Option<String> {
-        let before = request.units.iter().rev().nth(1)?.read();
+        const CHECK: &str = "Critically evaluate the <state_snapshot>";
+        let (last, before) = request.units.split_last()?;
+        let (asked, before) = (last.read().plain_text(), before.last()?.read());
+        let is_made = before.role == Role::Assistant && asked.trim_start().starts_with(CHECK);
         let text = before.plain_text();
-        let is_made = before.role == Role::Assistant && !self.0.tag.is_empty();
         self.summary(&text).filter(|_| is_made)?;
         Some(text)
     }
@@ -162,11 +165,14 @@ impl SummaryRequest {
     #[must_use]
     pub fn summary(self, answer: &str) -> Option<&str> {
         let tag = self.0.tag;
+        // Its reasoning may name the element.
+        let ends = ["</analysis>", "</scratchpad>"].iter().filter_map(|end| answer.split_once(end));
+        let rest = ends.map(|(_, rest)| rest).last().unwrap_or(answer);
         let inner = match tag.is_empty() {
             true => answer,
             false => {
-                let (_, rest) = answer.split_once(&format!("<{tag}>"))?;
-                rest.rsplit_once(&format!("</{tag}>")).map_or(rest, |(inner, _)| inner)
+                let (_, inner) = rest.split_once(&format!("<{tag}>"))?;
+                inner.split_once(&format!("</{tag}>")).map_or(inner, |(inner, _)| inner)
             }
         };
         Some(inner.trim()).filter(|inner| !inner.is_empty())

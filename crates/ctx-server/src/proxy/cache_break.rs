@@ -56,11 +56,6 @@ impl CachedRequest {
         }
     }
 
-    /// Whether it begins with this system prompt, tools and model.
-    pub(super) fn begins_with(&self, head: &RequestHead) -> bool {
-        self.head == *head
-    }
-
     /// Returns the cause of a cache break between this request and the next, and the tokens that it
     /// lost.
     pub(super) fn cache_break(

@@ -6,7 +6,7 @@
 //! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
@@ -27,9 +27,10 @@ use super::Proxy;
 use super::attempt::Attempt;
 use super::client_request::ClientRequest;
 use super::fingerprint::Fingerprint;
+use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
 use super::{config::ClientCompaction, headers};
-use crate::hosted::HostedSession;
+use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
 
 /// Maximum number of remembered summaries.
@@ -38,6 +39,9 @@ const MOST: usize = 256;
 /// Maximum size of an answer with a summary, as streamed, and of the summary, in bytes.
 const MOST_STREAMED: usize = 16 << 20;
 const MOST_BYTES: usize = 256 << 10;
+
+/// Maximum number of messages whose summary is remembered.
+const MOST_BOUND: usize = 4_096;
 
 /// Shorter summaries are not looked for in messages: they may stand there by chance.
 const LEAST_CHARS: usize = 40;
@@ -56,13 +60,20 @@ const ASK: &str = "Summarise the conversation.";
 
 /// The summaries of clients.
 #[derive(Debug, Default)]
-pub(super) struct ClientSummaries(Mutex<VecDeque<Arc<Remembered>>>);
+pub(super) struct ClientSummaries {
+    all: Mutex<VecDeque<Arc<Remembered>>>,
+    /// Which summary stands in a message, by its owner and the message with those after it: several
+    /// conversations may have summaries with the same text.
+    bound: Mutex<HashMap<(blake3::Hash, UnitDigest), Arc<Remembered>>>,
+}
 
 /// A summary that a client's model wrote.
 #[derive(Debug)]
 struct Remembered {
     owner: blake3::Hash,
     text: String,
+    /// The text by which it is found.
+    normalised: String,
     /// The id of the conversation that it is of.
     conversation: String,
     /// Whether the conversation ends in the text that asked for it.
@@ -148,6 +159,7 @@ impl AskedSummary {
         proxy.client_summaries.add(Remembered {
             owner: self.owner,
             text: text.to_owned(),
+            normalised: normalised(text),
             is_asked_there: self.conversation.is_none(),
             conversation: self.conversation.unwrap_or_else(|| conversation.to_owned()),
             lost: OnceCell::new(),
@@ -158,10 +170,10 @@ impl AskedSummary {
 
 impl ClientSummaries {
     fn add(&self, summary: Remembered) {
-        if summary.text.chars().nth(LEAST_CHARS - 1).is_none() {
+        if summary.normalised.chars().nth(LEAST_CHARS - 1).is_none() {
             return;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(Arc::new(summary));
         if all.len() > MOST {
             all.pop_front();
@@ -179,6 +191,7 @@ impl ClientSummaries {
         self.add(Remembered {
             owner: owner(client_request),
             text: text.trim().to_owned(),
+            normalised: normalised(text),
             conversation: conversation.to_owned(),
             is_asked_there: false,
             lost: OnceCell::new_with(Some(None)),
@@ -186,9 +199,29 @@ impl ClientSummaries {
         });
     }
 
+    /// Returns the summary that stands in these messages, as at their first use.
+    fn bound(
+        &self,
+        owner: blake3::Hash,
+        messages: &[&str],
+        newest: &Arc<Remembered>,
+    ) -> Arc<Remembered> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if bound.len() > MOST_BOUND {
+            bound.clear();
+        }
+        let key = (owner, digest(messages.concat()));
+        let known = bound.entry(key).or_insert_with(|| newest.clone());
+        // The same text may stand in the messages for another summary only if it was found by it.
+        if known.normalised != newest.normalised {
+            *known = newest.clone();
+        }
+        known.clone()
+    }
+
     /// Returns the summaries of an owner, newest first.
     fn of(&self, owner: blake3::Hash) -> Vec<Arc<Remembered>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().rev().filter(|summary| summary.owner == owner).cloned().collect()
     }
 }
@@ -200,11 +233,12 @@ pub(super) async fn put_back(
     client_request: &ClientRequest,
     body: &Bytes,
 ) -> Option<(Bytes, Option<CompactionRecord>)> {
-    let known = proxy.client_summaries.of(owner(client_request));
-    if known.is_empty() {
+    let owner = owner(client_request);
+    let known = proxy.client_summaries.of(owner);
+    let text = std::str::from_utf8(body).ok()?;
+    if known.is_empty() || has_more_objects(text, MOST_OBJECTS) {
         return None;
     }
-    let text = std::str::from_utf8(body).ok()?;
     let request = Request::parse(&client_request.route, text).ok()?;
     if request.is_continued {
         return None;
@@ -214,7 +248,14 @@ pub(super) async fn put_back(
         let found = summary_in(&message, &known, |_| true)?;
         Some((at, message, found))
     })?;
-    let (summary, earlier) = (known.get(found)?, known.get(found + 1..)?);
+    // In a request for a summary, the answer before may only be repeated.
+    if at + 2 == request.units.len() && SummaryRequest::of(&request).is_some() {
+        return None;
+    }
+    let near: Vec<_> = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
+    let summary = &proxy.client_summaries.bound(owner, &near, known.get(found)?);
+    let found = known.iter().position(|one| Arc::ptr_eq(one, summary));
+    let earlier = found.and_then(|at| known.get(at + 1..)).unwrap_or_default();
     let lost = summary.lost.get_or_init(|| async {
         let audited = audited(proxy, summary, earlier).await.ok().flatten()?;
         let record = record_compaction(proxy, &summary.conversation, None, &audited.compacted);
@@ -261,17 +302,22 @@ fn whole_view(
 ) -> Result<ContextView> {
     let copy = session.copy_of_view()?;
     let mut view = ContextView::new(session.ledger.clone());
+    let mut is_found = earlier.is_empty();
     for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
-        let entry = node.entry();
-        let message = (at < FIRST_MESSAGES && !earlier.is_empty()).then(|| entry.message());
-        // Two summaries may have the same text.
-        let found = message.transpose()?.and_then(|message| {
-            summary_in(&message, earlier, |summary| summary.conversation != session.id)
-        });
-        view.append(match found.and_then(|at| Some((earlier.get(at)?, earlier.get(at + 1..)?))) {
-            Some((summary, before)) => Arc::new(summary.entry(proxy, entry.id(), before)?),
-            None => entry.clone(),
-        })?;
+        let mut entry = node.entry().clone();
+        // Only the first summary is expanded: it stands for the earlier ones.
+        if at < FIRST_MESSAGES && !is_found {
+            // Two summaries may have the same text.
+            let is_other = |summary: &Remembered| summary.conversation != session.id;
+            let found = summary_in(&*entry.message()?, earlier, is_other);
+            if let Some((summary, before)) =
+                found.and_then(|at| Some((earlier.get(at)?, earlier.get(at + 1..)?)))
+            {
+                is_found = true;
+                entry = Arc::new(summary.entry(proxy, entry.id(), before)?);
+            }
+        }
+        view.append(entry)?;
     }
     Ok(view)
 }
@@ -285,8 +331,13 @@ fn summary_in(
     if !matches!(message.role, Role::User | Role::Assistant) {
         return None;
     }
-    let text = message.plain_text();
-    known.iter().position(|summary| wanted(summary) && text.contains(&summary.text))
+    let text = normalised(&message.plain_text());
+    known.iter().position(|summary| wanted(summary) && text.contains(&summary.normalised))
+}
+
+/// Returns a text with single blanks: clients change the white space of a summary.
+fn normalised(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a request for a summary that ctx has to answer.

@@ -136,6 +136,8 @@ pub struct Proxy {
     refuses_edits: AtomicBool,
     /// Whether OpenAI's provider has chat completions only.
     speaks_chat: AtomicBool,
+    /// Whether it has answered a request of the Responses API.
+    speaks_responses: AtomicBool,
 }
 
 /// The lost writes that were already reported.
@@ -189,6 +191,7 @@ impl Proxy {
             cannot_compact: Mutex::default(),
             refuses_edits: AtomicBool::default(),
             speaks_chat: AtomicBool::default(),
+            speaks_responses: AtomicBool::default(),
             open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),

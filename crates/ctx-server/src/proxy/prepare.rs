@@ -29,7 +29,7 @@ use super::{Proxy, headers};
 use crate::trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
-const MOST_OBJECTS: usize = 200_000;
+pub(super) const MOST_OBJECTS: usize = 200_000;
 
 /// A prepared request.
 #[derive(Debug)]
@@ -359,7 +359,7 @@ fn unthreaded() -> Error {
 }
 
 /// Whether a JSON text has more than `most` objects, ignoring the content of strings.
-fn has_more_objects(json: &str, most: usize) -> bool {
+pub(super) fn has_more_objects(json: &str, most: usize) -> bool {
     /// The minimum size of a message with a role and a text.
     const SMALLEST: usize = 16;
     if json.len() / SMALLEST < most {

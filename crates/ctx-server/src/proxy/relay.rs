@@ -133,7 +133,13 @@ impl Relay {
             return false;
         }
         answer.hold_all().await;
-        let refuses = answer.text().contains(FIELD);
+        // An error of a value in it names its path.
+        let text = answer.text().to_lowercase();
+        let is_unknown =
+            ["extra", "permitted", "unknown", "unrecognized", "unsupported", "unexpected"];
+        let refuses = text.contains(FIELD)
+            && !text.contains("context_management.")
+            && is_unknown.iter().any(|word| text.contains(word));
         if refuses {
             self.proxy.refuses_edits.store(true, Ordering::Relaxed);
             let url = self.proxy.settings.upstreams.base(self.client_request.family);
@@ -187,7 +193,9 @@ impl Relay {
                     self.note(&prepared, 1);
                     let (context, text) = (prepared.context.as_ref()?, prepared.compacted?);
                     let (known, id) = (&self.proxy.client_summaries, &context.conversation.id);
-                    known.add_own(&self.client_request, id, &text, None);
+                    let kept = asked.answer(&text);
+                    let kept = asked.summary(&kept).unwrap_or_default();
+                    known.add_own(&self.client_request, id, kept, None);
                     Some(text)
                 })
             }

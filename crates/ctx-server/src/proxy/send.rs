@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ctx_core::Result;
+use ctx_dialect::json::Object;
 use ctx_dialect::wire::{ChatRequest, Protocol};
 use ctx_model::{Method, Request, Response, Url};
 use ctx_session::clock;
@@ -37,14 +38,21 @@ pub(super) async fn send(
             post(proxy, client_request, client_request.url.clone(), body.clone()).await?;
         let answer = hold_answer(protocol, response, window, None).await?;
         let is_compaction = asks_for_compaction(&client_request.route, &body);
-        if protocol != Protocol::Responses || is_compaction || !lacks_the_path(&answer) {
+        let is_known = answer.response.status.is_success() && protocol == Protocol::Responses;
+        proxy.speaks_responses.fetch_or(is_known, Ordering::Relaxed);
+        if protocol != Protocol::Responses
+            || is_compaction
+            || proxy.speaks_responses.load(Ordering::Relaxed)
+            || !lacks_the_path(&answer)
+        {
             return Ok(answer);
         }
         refused = Some(answer);
     }
     let text = std::str::from_utf8(&body).unwrap_or_default();
     let url = chat_url(&client_request.url);
-    let chat = url.zip(ChatRequest::of(text, clock::now().0 / 1_000));
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let chat = url.zip(ChatRequest::of(text, &id, clock::now().0 / 1_000));
     let Some((url, chat)) = chat else {
         return match refused {
             Some(answer) => Ok(answer),
@@ -80,8 +88,15 @@ async fn post(
 
 /// Whether an answer says that the server has no such path, rather than no such model or response.
 fn lacks_the_path(answer: &HeldAnswer) -> bool {
-    let text = answer.text().to_lowercase();
-    matches!(answer.response.status.as_u16(), 404 | 405 | 501)
+    let text = answer.text();
+    let error = Object::parse(&text).ok().and_then(|object| object.object("error"));
+    // Errors of what a request names have a code or a parameter.
+    let is_named = ["code", "param"]
+        .iter()
+        .any(|key| error.as_ref().is_some_and(|error| error.text(key).is_some()));
+    let text = text.to_lowercase();
+    !is_named
+        && matches!(answer.response.status.as_u16(), 404 | 405 | 501)
         && !["model", "previous", "response with id", "item with id"]
             .iter()
             .any(|of| text.contains(of))

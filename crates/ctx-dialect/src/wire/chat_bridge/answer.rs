@@ -17,8 +17,12 @@ pub struct ChatAnswer {
     created_at: i64,
     streams: bool,
     pieces: Pieces,
-    /// The id of the answer at the server.
+    /// The ids end in this: servers may repeat theirs.
     id: String,
+    /// Whether the first event was written.
+    is_created: bool,
+    /// Whether the server says that the answer is complete.
+    is_done: bool,
     text: String,
     calls: Vec<PartialCall>,
     usage: Option<Usage>,
@@ -31,20 +35,28 @@ pub struct ChatAnswer {
 /// A call, as far as received.
 #[derive(Debug, Default)]
 struct PartialCall {
+    index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
 impl ChatAnswer {
-    pub(super) fn new(tools: ChatTools, model: String, created_at: i64, streams: bool) -> Self {
+    pub(super) fn new(
+        tools: ChatTools,
+        model: String,
+        (id, created_at): (&str, i64),
+        streams: bool,
+    ) -> Self {
         Self {
             tools,
             model,
             created_at,
             streams,
             pieces: Pieces::default(),
-            id: String::new(),
+            id: id.to_owned(),
+            is_created: false,
+            is_done: false,
             text: String::new(),
             calls: Vec::new(),
             usage: None,
@@ -60,18 +72,27 @@ impl ChatAnswer {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.push(bytes, &mut |piece| self.take(piece, &mut out));
         self.pieces = pieces;
+        // The client must not take reasoning, and the arguments of calls, for a silent connection.
+        if out.is_empty() && self.streams && self.is_created && bytes.contains(&b'\n') {
+            out.push_str(": keep-alive\n\n");
+        }
         out.into_bytes()
     }
 
-    /// Returns the end of the answer; nothing if it broke off.
+    /// Returns the end of the answer: an error if it broke off.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = String::new();
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.end(&mut |piece| self.take(piece, &mut out));
-        if self.has_failed || self.finish.is_none() {
+        let is_empty = self.text.is_empty() && self.calls.is_empty();
+        if self.finish.is_none() && (is_empty || !self.is_done) {
+            let what = "the server's answer broke off, or is no answer of chat completions";
+            self.fail_with(Some("server_error".to_owned()), Some(what.to_owned()), &mut out);
+        }
+        if self.has_failed {
             return out.into_bytes();
         }
-        let is_cut = self.finish.as_deref() == Some("length");
+        let is_cut = matches!(self.finish.as_deref(), Some("length" | "content_filter"));
         let status = if is_cut { "incomplete" } else { "completed" };
         let mut items = Vec::new();
         if !self.text.is_empty() {
@@ -103,24 +124,22 @@ impl ChatAnswer {
     }
 
     fn take(&mut self, piece: Piece<'_>, out: &mut String) {
+        let is_error = matches!(piece, Piece::Event { name: "error", .. });
+        self.is_done |= matches!(piece, Piece::Json(_));
         let (Piece::Json(json) | Piece::Event { data: json, .. }) = piece else { return };
+        self.is_done |= json.trim() == "[DONE]";
         let Ok(object) = Object::parse(json) else { return };
-        if object.get("error").is_some() && !object.has("choices") {
-            return self.fail(&object, json, out);
+        if (is_error || object.get("error").is_some()) && !object.has("choices") {
+            return self.fail(&object, out);
         }
-        if self.id.is_empty() {
-            self.id = object.owned("id").unwrap_or_else(|| self.created_at.to_string());
-            let created = ObjectWriter::new().raw("response", self.response("in_progress", &[]));
-            self.emit([("response.created", created)], out);
-        }
+        self.create(out);
         let usage = object.object("usage").and_then(|usage| openai_chat::usage(&usage));
         self.usage = usage.or(self.usage);
         let choices = object.array("choices").unwrap_or_default();
         let Some(choice) = choices.first().and_then(|raw| Object::of(raw)) else { return };
         let parts = ["delta", "message"];
         if let Some(said) = parts.iter().find_map(|part| choice.object(part)) {
-            let text = said.owned("content").or_else(|| said.owned("refusal"));
-            self.add_text(&text.unwrap_or_default(), out);
+            self.add_text(&text_of(&said), out);
             self.add_calls(&said);
         }
         self.finish = choice.owned("finish_reason").or(self.finish.take());
@@ -144,39 +163,57 @@ impl ChatAnswer {
     }
 
     fn add_calls(&mut self, said: &Object<'_>) {
-        for (at, raw) in said.array("tool_calls").unwrap_or_default().into_iter().enumerate() {
+        for raw in said.array("tool_calls").unwrap_or_default() {
             let Some(call) = Object::of(raw) else { continue };
             let function = call.object("function").unwrap_or_default();
-            let index = call.count("index").and_then(|index| usize::try_from(index).ok());
-            let index = index.unwrap_or(at);
-            // Indices follow each other; others would be a mistake of the server.
-            if index > self.calls.len() {
-                continue;
-            }
-            if index == self.calls.len() {
-                self.calls.push(PartialCall::default());
-            }
-            let Some(known) = self.calls.get_mut(index) else { continue };
-            known.id.extend(call.text("id").filter(|_| known.id.is_empty()));
+            let (index, id) = (call.count("index"), call.text("id").unwrap_or_default());
+            // Some servers give each call the same index, or none.
+            let is_same = |known: &&mut PartialCall| {
+                known.index == index && (id.is_empty() || known.id.is_empty() || known.id == id)
+            };
+            let known = match self.calls.iter_mut().rev().find(is_same) {
+                Some(known) => known,
+                None => {
+                    self.calls.push(PartialCall { index, ..PartialCall::default() });
+                    let Some(new) = self.calls.last_mut() else { continue };
+                    new
+                }
+            };
+            known.id.extend(Some(&*id).filter(|_| known.id.is_empty()));
             known.name.extend(function.text("name").filter(|_| known.name.is_empty()));
-            known.arguments.extend(function.text("arguments"));
+            let arguments = function.get("arguments");
+            let object = arguments.filter(|raw| raw.get().starts_with('{')).map(|raw| raw.get());
+            known.arguments.extend(function.text("arguments").as_deref().or(object));
         }
     }
 
-    /// Ends the answer with an error in the stream.
-    fn fail(&mut self, object: &Object<'_>, json: &str, out: &mut String) {
-        self.has_failed = true;
-        if !self.streams {
-            out.push_str(json);
+    fn create(&mut self, out: &mut String) {
+        if !std::mem::replace(&mut self.is_created, true) {
+            let created = ObjectWriter::new().raw("response", self.response("in_progress", &[]));
+            self.emit([("response.created", created)], out);
+        }
+    }
+
+    /// Ends the answer with the error in an object.
+    fn fail(&mut self, object: &Object<'_>, out: &mut String) {
+        let error = object.object("error");
+        let text = |key: &str| error.as_ref().unwrap_or(object).owned(key);
+        let message = text("message").or_else(|| object.owned("error"));
+        self.fail_with(text("code").or_else(|| text("type")), message, out);
+    }
+
+    fn fail_with(&mut self, code: Option<String>, message: Option<String>, out: &mut String) {
+        if std::mem::replace(&mut self.has_failed, true) {
             return;
         }
-        let error = object.object("error").unwrap_or_default();
-        let text = |key: &str| error.owned(key);
-        let message = text("message").or_else(|| object.owned("error"));
-        let error = json!({ "code": text("code").or_else(|| text("type")), "message": message });
+        let error = json!({ "code": code, "message": message }).to_string();
+        if !self.streams {
+            out.push_str(&ObjectWriter::new().raw("error", error).end());
+            return;
+        }
+        self.create(out);
         let response = self.head().response::<String>("failed", &[]);
-        let response = response.raw("error", error.to_string()).end();
-        let whole = ObjectWriter::new().raw("response", response);
+        let whole = ObjectWriter::new().raw("response", response.raw("error", error).end());
         self.emit([("response.failed", whole)], out);
     }
 
@@ -261,4 +298,12 @@ impl ChatAnswer {
 /// Returns the fields of an event about an item.
 fn of_item(index: usize) -> ObjectWriter {
     ObjectWriter::new().plain("output_index", index)
+}
+
+/// Returns the text of a message, or of a piece of one.
+fn text_of(said: &Object<'_>) -> String {
+    let parts = said.array("content").unwrap_or_default().into_iter().filter_map(Object::of);
+    let parts: String = parts.filter_map(|part| part.owned("text")).collect();
+    let text = said.owned("content").unwrap_or(parts);
+    if text.is_empty() { said.owned("refusal").unwrap_or_default() } else { text }
 }

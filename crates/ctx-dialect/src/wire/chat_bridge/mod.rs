@@ -11,7 +11,7 @@ mod tools;
 use ctx_core::{Block, Message, RawJson, Role, ToolCall};
 use serde_json::json;
 
-use super::{Items, Protocol};
+use super::{Items, Protocol, referenced_item};
 use crate::json::{Object, ObjectWriter, array, quote};
 use crate::{openai_chat, openai_responses};
 
@@ -28,10 +28,11 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// Converts a body. Returns `None` if its history is stored at the provider. Reasoning, and the
+    /// Converts a body; `id` is that of its answer. Returns `None` if its history is stored at the
+    /// provider. Reasoning, and the
     /// provider's own tools with their calls, have no equivalent and are left out.
     #[must_use]
-    pub fn of(body: &str, created_at: i64) -> Option<Self> {
+    pub fn of(body: &str, id: &str, created_at: i64) -> Option<Self> {
         let object = Object::parse(body).ok()?;
         if ["previous_response_id", "conversation"].iter().any(|key| object.get(key).is_some()) {
             return None;
@@ -43,7 +44,7 @@ impl ChatRequest {
             array(openai_chat::write(&messages(body, &object)?).iter().map(RawJson::as_str)),
         );
         let model = object.owned("model").unwrap_or_default();
-        let answer = ChatAnswer::new(tools, model, created_at, streams);
+        let answer = ChatAnswer::new(tools, model, (id, created_at), streams);
         Some(Self { body: chat.end(), answer })
     }
 }
@@ -106,6 +107,9 @@ fn messages(body: &str, object: &Object<'_>) -> Option<Vec<Message>> {
         return Some(messages);
     };
     for item in items.iter() {
+        if referenced_item(item).is_some() {
+            return None;
+        }
         let mut message = message(item)?;
         message
             .blocks

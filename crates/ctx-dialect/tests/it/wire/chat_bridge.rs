@@ -4,7 +4,7 @@ use ctx_dialect::wire::{AnswerState, ChatRequest, Protocol, Watch, answer_text};
 use serde_json::{Value, json};
 
 fn chat_of(body: &Value) -> ChatRequest {
-    ChatRequest::of(&body.to_string(), 9).expect("a request for chat")
+    ChatRequest::of(&body.to_string(), "a", 9).expect("a request for chat")
 }
 
 fn sent(body: &Value) -> Value {
@@ -95,9 +95,9 @@ fn a_text_input_a_format_and_a_forced_tool_have_equivalents() {
     for stored in [json!({ "previous_response_id": "r" }), json!({ "conversation": "c" })] {
         let mut body = json!({ "model": "m", "input": "Hi." });
         body.as_object_mut().unwrap().extend(stored.as_object().unwrap().clone());
-        assert!(ChatRequest::of(&body.to_string(), 9).is_none());
+        assert!(ChatRequest::of(&body.to_string(), "a", 9).is_none());
     }
-    assert!(ChatRequest::of("{", 9).is_none());
+    assert!(ChatRequest::of("{", "a", 9).is_none());
 }
 
 /// Returns the events of a converted stream that arrives in pieces of `size` bytes.
@@ -206,15 +206,58 @@ fn an_answer_that_is_not_streamed_becomes_one_object() {
 #[test]
 fn errors_and_broken_streams_do_not_become_complete_answers() {
     let error = json!({ "error": { "message": "too long", "code": "context_length_exceeded" } });
-    let out = converted(&mut chat_of(&codex(&[])), &format!("data: {error}\n\n"), 9);
-    assert!(out.contains("response.failed") && out.contains("context_length_exceeded"), "{out}");
-    for broken in ["", "data: {", &whole_stream()[..400], "<html>", "data: [DONE]\n\n"] {
-        let out = converted(&mut chat_of(&codex(&[])), broken, 9);
-        assert!(!out.contains("response.completed"), "{broken} {out}");
+    for stream in
+        [format!("data: {error}\n\n"), format!("event: error\ndata: {}\n\n", error["error"])]
+    {
+        let out = converted(&mut chat_of(&codex(&[])), &stream, 9);
+        let created = out.find("response.created").expect("the first event");
+        let failed = out.find("response.failed").expect("the last event");
+        assert!(created < failed && out.contains("context_length_exceeded"), "{out}");
     }
-    // Indices that skip some are ignored.
-    let call = json!({ "tool_calls": [{ "index": 4_000_000_000_u64, "id": "c", "function": { "name": "f" } }] });
-    let stream = [chunk(&call, None), chunk(&json!({}), Some("stop"))].concat();
-    let out = converted(&mut chat_of(&codex(&[])), &stream, 9);
-    assert!(out.contains("\"output\":[]"), "{out}");
+    for broken in
+        ["", "data: {", &whole_stream()[..400], "<html>", "data: [DONE]\n\n", "{\"detail\":1}"]
+    {
+        for streams in [true, false] {
+            let mut body = codex(&[]);
+            body["stream"] = json!(streams);
+            let out = converted(&mut chat_of(&body), broken, 9);
+            let says = if streams { "response.failed" } else { "{\"error\":" };
+            assert!(out.contains(says) && !out.contains("completed"), "{broken} {out}");
+        }
+    }
+}
+
+#[test]
+fn answers_of_careless_servers_are_read() {
+    let call = |index: Value, id: Value, arguments: Value| {
+        json!({ "tool_calls": [{ "index": index, "id": id,
+            "function": { "name": "exec", "arguments": arguments } }] })
+    };
+    let calls = |deltas: &[Value]| {
+        let end = "data: [DONE]\n\n".to_owned();
+        let chunks = deltas.iter().map(|delta| chunk(delta, None)).chain([end]);
+        let out = converted(&mut chat_of(&codex(&[])), &chunks.collect::<String>(), 64);
+        let last = out.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let last: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(last["type"], "response.completed", "{out}");
+        let items = last["response"]["output"].as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|item| item["arguments"].as_str().unwrap_or("-").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (a, b) = (json!("{\"p\":1}"), json!("{\"p\":2}"));
+    for index in [json!(0), json!(null)] {
+        let both = [call(index.clone(), json!("a"), a.clone()), call(index, json!("b"), b.clone())];
+        assert_eq!(calls(&both), ["{\"p\":1}", "{\"p\":2}"]);
+    }
+    let late = [call(json!(1), json!("a"), a), call(json!(4_000_000_000_u64), json!("b"), b)];
+    assert_eq!(calls(&late), ["{\"p\":1}", "{\"p\":2}"]);
+    assert_eq!(calls(&[call(json!(0), json!("a"), json!({ "p": 3 }))]), ["{\"p\":3}"]);
+    assert_eq!(calls(&[json!({ "content": [{ "type": "text", "text": "Hi." }] })]), ["-"]);
+    // Reasoning is left out, but the client sees that the server works.
+    let mut chat = chat_of(&codex(&[]));
+    chat.answer.push(chunk(&json!({ "role": "assistant", "content": "" }), None).as_bytes());
+    let quiet = chat.answer.push(chunk(&json!({ "reasoning_content": "Hm." }), None).as_bytes());
+    assert_eq!(quiet, b": keep-alive\n\n");
 }

@@ -42,7 +42,7 @@ impl Attempt<'_> {
         let before = session.used(withheld)?;
         let ledger = session.view.as_ref().ok_or_else(lost)?.ledger();
         let is_due = before > config.threshold(ledger) || retry.is_some();
-        if !is_due && !self.is_uncached(conversation, session) {
+        if !is_due && !self.is_uncached(session) {
             return Ok(None);
         }
         let Some(result) = conversation.background.take() else { return Ok(None) };
@@ -55,12 +55,11 @@ impl Attempt<'_> {
         Ok(result.result.map(record))
     }
 
-    /// Whether the provider has no cache of the last request, or cannot use it for this one.
-    fn is_uncached(&self, conversation: &Conversation, session: &HostedSession) -> bool {
+    /// Whether the last request is older than the provider's cache.
+    fn is_uncached(&self, session: &HostedSession) -> bool {
         let lifetime = cache_lifetime(self.client_request.protocol(), self.request.body());
         let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
-        let is_over = session.last_request.is_some_and(|at| clock::now().0 - at.0 > millis);
-        is_over || conversation.cached().is_some_and(|sent| !sent.begins_with(&self.head()))
+        session.last_request.is_some_and(|at| clock::now().0 - at.0 > millis)
     }
 
     /// Begins a compaction in the background if the assembled request of `used` tokens is over its

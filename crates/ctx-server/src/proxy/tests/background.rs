@@ -113,15 +113,17 @@ async fn no_request_waits_for_a_summary() {
 }
 
 #[tokio::test]
-async fn a_ready_summary_is_used_where_the_cache_is_lost_anyway() {
+async fn a_ready_summary_is_used_when_the_cache_is_gone() {
     let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
     rig.turn(&body(SOFT)).await;
     rig.ready().await;
     rig.turn(&body(SOFT + 1)).await;
     assert_eq!(rig.summarised().await, [None, None]);
-    let mut other = body(SOFT + 2);
-    other["tools"][0]["function"]["name"] = json!("write");
-    rig.turn(&other).await;
+    let sessions = rig.proxy.trace().sessions();
+    let conversation = rig.proxy.conversations.in_memory(&sessions[0].info.id).unwrap();
+    let a_while_ago = ctx_core::Timestamp(ctx_session::clock::now().0 - 2 * 60 * 60 * 1_000);
+    conversation.state.lock().await.session.as_mut().unwrap().last_request = Some(a_while_ago);
+    rig.turn(&body(SOFT + 2)).await;
     let last = rig.summarised().await.pop().flatten().expect("a compaction");
     assert_eq!(last.outcome, SummaryOutcome::Written);
     assert!(rig.last_turn().prompt.tokens() < 8_000);

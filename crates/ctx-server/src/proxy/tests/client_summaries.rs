@@ -6,7 +6,7 @@ use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
 use super::*;
 
 const RULE: &str = "Never push to the branch stable-7.";
-const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] a <summary> block.";
+const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] an <analysis> and a <summary> block.";
 const SUMMARY: &str = "1. Primary Request: the user wants the rivers described.";
 const MESSAGES: &str = "/v1/messages";
 const CHAT: &str = "/v1/chat/completions";
