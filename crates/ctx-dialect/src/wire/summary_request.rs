@@ -167,7 +167,7 @@ impl SummaryRequest {
         let tag = self.0.tag;
         // Its reasoning may name the element.
         let ends = ["</analysis>", "</scratchpad>"].iter().filter_map(|end| answer.split_once(end));
-        let rest = ends.map(|(_, rest)| rest).last().unwrap_or(answer);
+        let rest = ends.map(|(_, rest)| rest).next_back().unwrap_or(answer);
         let inner = match tag.is_empty() {
             true => answer,
             false => {

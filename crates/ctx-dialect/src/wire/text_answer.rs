@@ -58,10 +58,11 @@ impl TextAnswer<'_> {
             Some(reason) => choice.text("finish_reason", reason),
             None => choice.raw("finish_reason", "null"),
         };
-        self.chat_object(object, &choice.end())
+        self.chat_object(object, &choice.end(), finish.is_some())
     }
 
-    fn chat_object(&self, object: &str, choice: &str) -> String {
+    /// Writes an object; only the last one of a stream has the usage.
+    fn chat_object(&self, object: &str, choice: &str, is_last: bool) -> String {
         let usage = self.usage("prompt_tokens", "completion_tokens", Some("total_tokens"));
         ObjectWriter::new()
             .text("id", &format!("chatcmpl-{}", self.id))
@@ -69,7 +70,7 @@ impl TextAnswer<'_> {
             .plain("created", self.created_at)
             .text("model", self.model)
             .raw("choices", array([choice]))
-            .raw("usage", usage.end())
+            .raw_if("usage", is_last.then(|| usage.end()))
             .end()
     }
 
@@ -79,7 +80,7 @@ impl TextAnswer<'_> {
         let chunk = "chat.completion.chunk";
         [
             event(&self.chat(chunk, "delta", None)),
-            event(&self.chat_object(chunk, &last)),
+            event(&self.chat_object(chunk, &last, true)),
             event("[DONE]"),
         ]
         .concat()

@@ -403,8 +403,16 @@ pub(super) fn answer(
         input_tokens: tokens,
         output_tokens: Counter::default().text(text).get(),
     };
-    let mut response = Response::new(Body::from(answer.body(route, streams)));
-    let kind = match streams {
+    // Without `alt=sse`, Gemini's stream is a list.
+    let is_list = streams
+        && route.protocol == Protocol::Gemini
+        && !client_request.query.as_deref().is_some_and(|query| query.contains("alt=sse"));
+    let body = match is_list {
+        true => format!("[{}]", answer.body(route, false)),
+        false => answer.body(route, streams),
+    };
+    let mut response = Response::new(Body::from(body));
+    let kind = match streams && !is_list {
         true if route.is_ollama => "application/x-ndjson",
         true => "text/event-stream",
         false => "application/json",

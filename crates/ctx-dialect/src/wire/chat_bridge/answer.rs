@@ -87,7 +87,7 @@ impl ChatAnswer {
         let is_empty = self.text.is_empty() && self.calls.is_empty();
         if self.finish.is_none() && (is_empty || !self.is_done) {
             let what = "the server's answer broke off, or is no answer of chat completions";
-            self.fail_with(Some("server_error".to_owned()), Some(what.to_owned()), &mut out);
+            self.fail_with(Some("server_error"), Some(what), &mut out);
         }
         if self.has_failed {
             return out.into_bytes();
@@ -199,10 +199,11 @@ impl ChatAnswer {
         let error = object.object("error");
         let text = |key: &str| error.as_ref().unwrap_or(object).owned(key);
         let message = text("message").or_else(|| object.owned("error"));
-        self.fail_with(text("code").or_else(|| text("type")), message, out);
+        let code = text("code").or_else(|| text("type"));
+        self.fail_with(code.as_deref(), message.as_deref(), out);
     }
 
-    fn fail_with(&mut self, code: Option<String>, message: Option<String>, out: &mut String) {
+    fn fail_with(&mut self, code: Option<&str>, message: Option<&str>, out: &mut String) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
         }
