@@ -4,6 +4,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use ctx_dialect::wire::{Protocol, Route};
 use ctx_model::Url;
 
+use super::fingerprint::Fingerprint;
 use super::headers;
 use super::upstream::Family;
 
@@ -26,6 +27,13 @@ impl ClientRequest {
     /// Returns the key or login of the client.
     pub(super) fn key(&self) -> Vec<u8> {
         headers::secrets(&self.headers, self.query.as_deref(), None)
+    }
+
+    /// Returns the owner of what ctx keeps for the client: its key, or its session if the key is a
+    /// login that is renewed.
+    pub(super) fn owner(&self) -> Vec<u8> {
+        let session = Fingerprint::session(&self.headers);
+        headers::secrets(&self.headers, self.query.as_deref(), session)
     }
 
     /// Whether the client is a tool runner of Anthropic's SDKs. It continues message threads by

@@ -89,9 +89,8 @@ impl Fingerprint {
         headers: &HeaderMap,
         query: Option<&str>,
     ) -> Option<String> {
-        let name = Self::session(headers)?;
-        let key = headers::secrets(headers, query, Some(name));
-        Some(salt.hash(&[protocol.name().as_bytes(), &key, b"named", name], 8))
+        let named = Self::session(headers)?;
+        Some(Self::group(salt, protocol, headers, query, Some(named), b""))
     }
 
     /// Returns the fingerprint of a request.
@@ -106,12 +105,24 @@ impl Fingerprint {
         let first =
             first_user_unit(units).map(|units| units.hash().to_string()).unwrap_or_default();
         let named = Self::session(headers).or(cache_key.map(str::as_bytes));
-        let key = headers::secrets(headers, query, named);
-        let name = match named {
-            Some(name) => [b"named".as_slice(), name],
-            None => [b"begins".as_slice(), first.as_bytes()],
-        };
-        let id = salt.hash(&[protocol.name().as_bytes(), &key, name[0], name[1]], 8);
+        let id = Self::group(salt, protocol, headers, query, named, first.as_bytes());
         Self { id, begins: salt.hash(&[first.as_bytes()], 4) }
+    }
+
+    /// Returns the id of a group: by the name of a session, or else by the first user message.
+    fn group(
+        salt: &Salt,
+        protocol: Protocol,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        named: Option<&[u8]>,
+        first: &[u8],
+    ) -> String {
+        let key = headers::secrets(headers, query, named);
+        let (kind, name) = match named {
+            Some(name) => (b"named".as_slice(), name),
+            None => (b"begins".as_slice(), first),
+        };
+        salt.hash(&[protocol.name().as_bytes(), &key, kind, name], 8)
     }
 }

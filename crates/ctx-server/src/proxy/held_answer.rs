@@ -38,7 +38,7 @@ pub(super) struct HeldAnswer {
 ///
 /// # Errors
 ///
-/// See [`Body::chunk`]: the provider stalled or disconnected before any content.
+/// See [`HeldAnswer::chunk`]: the provider stalled or disconnected before any content.
 pub(super) async fn hold_answer(
     protocol: Protocol,
     mut response: Response,

@@ -14,6 +14,7 @@ use ctx_dialect::wire::{
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
 
+use super::Proxy;
 use super::attempt::{AssembledAttempt, Attempt};
 use super::cache_break::CachedRequest;
 use super::client_compaction::{WholeBody, has_reference};
@@ -25,7 +26,6 @@ use super::fingerprint::Fingerprint;
 use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
-use super::{Proxy, headers};
 use crate::trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
@@ -126,10 +126,8 @@ pub(super) async fn prepare(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
-    let (body, audited) = match put_back(proxy, client_request, &body).await {
-        Some((body, audited)) => (body, audited),
-        None => (body, None),
-    };
+    let restored = put_back(proxy, client_request, &body).await;
+    let (body, audited) = restored.unwrap_or((body, None));
     let mut prepared = prepare_restored(proxy, client_request, body, purpose).await?;
     if let (Some(context), Some(mut audited)) = (&mut prepared.context, audited) {
         audited.request = context.record.number;
@@ -145,10 +143,11 @@ fn edit_context(
     client_request: &ClientRequest,
     prepared: &mut Prepared,
 ) -> Result<()> {
+    if !proxy.refuses_edits.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let text = utf8(&prepared.body)?;
-    if !proxy.refuses_edits.load(Ordering::Relaxed)
-        || !has_context_edits(client_request.protocol(), text)
-    {
+    if !has_context_edits(client_request.protocol(), text) {
         return Ok(());
     }
     let edited = with_context_edits(&Request::parse(&client_request.route, text)?)?;
@@ -171,9 +170,7 @@ async fn prepare_restored(
     if !compacts && !has_reference(&client_request.route, &body) {
         return prepare_stored(proxy, client_request, body, purpose).await;
     }
-    let session = Fingerprint::session(&client_request.headers);
-    let query = client_request.query.as_deref();
-    let owner = headers::secrets(&client_request.headers, query, session);
+    let owner = client_request.owner();
     let whole = WholeBody::of(&proxy.originals, utf8(&body)?, &owner, compacts);
     if let Some(why) = whole.lost {
         proxy.warn(&format!("a part of a history is lost: {why}; the model is told so"));

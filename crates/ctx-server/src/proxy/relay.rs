@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::body::{ContentEncoding, RequestBody};
 use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
-use super::client_summaries::{self, AskedSummary, summarise_quoted};
-use super::config::CompactionBy;
+use super::client_summaries::{self, AskedSummary, recognised, summarise_quoted};
+use super::config::{ClientCompaction, CompactionBy};
 use super::held_answer::{HeldAnswer, is_encoded};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
@@ -68,14 +68,13 @@ impl Relay {
         if wants_compaction && self.proxy.compacts(self.client_request.family) {
             return self.compact().await;
         }
-        let asked = client_summaries::is_for_ctx(&self.proxy, &self.client_request, body);
-        if let Some(asked) = asked
-            && let Some(text) = self.summarise(asked).await
-        {
-            return self.summarised(&text);
+        if let Some(asked) = recognised(&self.proxy, &self.client_request, body) {
+            let by_ctx = self.proxy.settings.config.client_compaction == ClientCompaction::Ctx;
+            if by_ctx && let Some(text) = self.summarise(asked).await {
+                return self.summarised(&text);
+            }
+            self.pending.asked = AskedSummary::of(&self.proxy, &self.client_request, asked);
         }
-        self.pending.asked =
-            AskedSummary::of(&self.proxy, &self.client_request, &self.content.bytes);
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
             Err(_) if wants_compaction && self.may_compact() => return self.compact().await,

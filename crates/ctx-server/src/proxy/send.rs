@@ -31,36 +31,34 @@ pub(super) async fn send(
     window: u64,
 ) -> Result<HeldAnswer> {
     let protocol = client_request.protocol();
-    let speaks_chat = proxy.speaks_chat.load(Ordering::Relaxed);
+    let plain = async |body| {
+        let response = post(proxy, client_request, client_request.url.clone(), body).await?;
+        hold_answer(protocol, response, window, None).await
+    };
+    if protocol != Protocol::Responses {
+        return plain(body).await;
+    }
     let mut refused = None;
-    if !speaks_chat || protocol != Protocol::Responses {
-        let response =
-            post(proxy, client_request, client_request.url.clone(), body.clone()).await?;
-        let answer = hold_answer(protocol, response, window, None).await?;
-        let is_compaction = asks_for_compaction(&client_request.route, &body);
-        let is_known = answer.response.status.is_success() && protocol == Protocol::Responses;
-        proxy.speaks_responses.fetch_or(is_known, Ordering::Relaxed);
-        if protocol != Protocol::Responses
-            || is_compaction
-            || proxy.speaks_responses.load(Ordering::Relaxed)
+    if !proxy.speaks_chat.load(Ordering::Relaxed) {
+        let answer = plain(body.clone()).await?;
+        if answer.response.status.is_success() {
+            proxy.speaks_responses.store(true, Ordering::Relaxed);
+        }
+        if proxy.speaks_responses.load(Ordering::Relaxed)
             || !lacks_the_path(&answer)
+            || asks_for_compaction(&client_request.route, &body)
         {
             return Ok(answer);
         }
         refused = Some(answer);
     }
     let text = std::str::from_utf8(&body).unwrap_or_default();
-    let url = chat_url(&client_request.url);
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let chat = url.zip(ChatRequest::of(text, &id, clock::now().0 / 1_000));
-    let Some((url, chat)) = chat else {
+    let chat = ChatRequest::of(text, &id, clock::now().0 / 1_000);
+    let Some((url, chat)) = chat_url(&client_request.url).zip(chat) else {
         return match refused {
             Some(answer) => Ok(answer),
-            None => {
-                let url = client_request.url.clone();
-                let response = post(proxy, client_request, url, body).await?;
-                hold_answer(protocol, response, window, None).await
-            }
+            None => plain(body).await,
         };
     };
     let response = post(proxy, client_request, url, Bytes::from(chat.body)).await?;

@@ -86,7 +86,7 @@ impl ChatAnswer {
         pieces.end(&mut |piece| self.take(piece, &mut out));
         let is_empty = self.text.is_empty() && self.calls.is_empty();
         if self.finish.is_none() && (is_empty || !self.is_done) {
-            let what = "the server's answer broke off, or is no answer of chat completions";
+            let what = "the server's answer broke off, or is not an answer of chat completions";
             self.fail_with(Some("server_error"), Some(what), &mut out);
         }
         if self.has_failed {
@@ -98,11 +98,9 @@ impl ChatAnswer {
         if !self.text.is_empty() {
             let part = text_part(&self.text);
             let item = self.head().message(Some(&self.text));
-            let of_part = || self.of_part();
-            let done = of_part().text("text", &self.text);
             let events = [
-                ("response.output_text.done", done),
-                ("response.content_part.done", of_part().raw("part", &part)),
+                ("response.output_text.done", self.of_part().text("text", &self.text)),
+                ("response.content_part.done", self.of_part().raw("part", &part)),
                 ("response.output_item.done", of_item(0).raw("item", &item)),
             ];
             self.emit(events, &mut out);

@@ -29,8 +29,8 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     /// Converts a body; `id` is that of its answer. Returns `None` if its history is stored at the
-    /// provider. Reasoning, and the
-    /// provider's own tools with their calls, have no equivalent and are left out.
+    /// provider. Reasoning, and the provider's own tools with their calls, have no equivalent and are
+    /// left out.
     #[must_use]
     pub fn of(body: &str, id: &str, created_at: i64) -> Option<Self> {
         let object = Object::parse(body).ok()?;

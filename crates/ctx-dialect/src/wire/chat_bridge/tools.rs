@@ -2,13 +2,18 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
+use ctx_core::{RawJson, ToolSpec};
 use serde_json::value::RawValue;
 
-use crate::json::{Object, ObjectWriter, array};
+use crate::json::Object;
+use crate::tools;
 
 /// Maximum length of a function's name.
 const LONGEST_NAME: usize = 64;
+
+/// The parameters of a tool whose input is a text.
+const TEXT_INPUT: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 /// A tool as the client knows it.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +27,7 @@ pub(super) struct ClientTool {
 /// The functions of a chat request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChatTools {
-    functions: Vec<String>,
+    functions: Vec<ToolSpec>,
     /// By their names in chat.
     known: HashMap<String, ClientTool>,
 }
@@ -38,10 +43,10 @@ impl ChatTools {
 
     /// Returns them as JSON, if there are any.
     pub(super) fn json(&self) -> Option<String> {
-        (!self.functions.is_empty()).then(|| array(&self.functions))
+        (!self.functions.is_empty()).then(|| tools::for_openai_chat(&self.functions))
     }
 
-    /// Returns the tool that a function of that name stands for.
+    /// Returns the tool behind a function of that name.
     pub(super) fn find(&self, name: &str) -> ClientTool {
         let unknown = || ClientTool { name: name.to_owned(), ..ClientTool::default() };
         self.known.get(name).cloned().unwrap_or_else(unknown)
@@ -61,26 +66,18 @@ impl ChatTools {
         if !is_custom && kind != "function" {
             return;
         }
-        let text_input = || {
-            json!({ "type": "object", "properties": { "input": { "type": "string" } },
-                "required": ["input"] })
-            .to_string()
-        };
         let parameters = match is_custom {
-            true => Some(text_input()),
-            false => tool.get("parameters").map(|raw| raw.get().to_owned()),
+            true => TEXT_INPUT,
+            false => tool.get("parameters").map_or("", |raw| raw.get()),
         };
         let grammar = tool.object("format").and_then(|format| format.owned("definition"));
         let texts = [tool.owned("description"), grammar];
-        let description = texts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let in_chat = chat_name(namespace, &name);
-        let function = ObjectWriter::new()
-            .text("name", &in_chat)
-            .text("description", &description)
-            .raw_if("parameters", parameters);
-        let function =
-            ObjectWriter::new().text("type", "function").raw("function", function.end()).end();
-        self.functions.push(function);
+        self.functions.push(ToolSpec {
+            name: in_chat.clone(),
+            description: texts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"),
+            parameters: RawJson::from_text(parameters),
+        });
         let namespace = namespace.map(str::to_owned);
         self.known.insert(in_chat, ClientTool { namespace, name, is_custom });
     }

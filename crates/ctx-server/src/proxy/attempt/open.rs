@@ -1,6 +1,6 @@
 //! Opens the session of a conversation for a request.
 
-use ctx_core::{Result, Tokens};
+use ctx_core::{Result, SummaryModels, Tokens};
 use ctx_engine_registry::DEFAULT_ENGINE;
 use ctx_layers::compaction;
 use ctx_runtime::{ModelSource, SessionSpec};
@@ -51,14 +51,13 @@ impl Attempt<'_> {
         let mut history = History::new(Retain::Digest);
         history.reserve_ids(saved.next_id);
         let window = spec.clone().resolve(&settings.host.config)?.window.tokens;
-        let summaries = match settings.config.summaries {
-            SummariesBy::Upstream => SummarySource::By(state.summaries.models(window)),
-            SummariesBy::Model => SummarySource::Configured(None),
-            SummariesBy::Extractive => SummarySource::Extractive,
+        let recorded = RecordedSession {
+            history,
+            projections: saved.projections,
+            ..RecordedSession::default()
         };
-        let recorded = RecordedSession { history, ..RecordedSession::default() };
-        let recorded = RecordedSession { projections: saved.projections, ..recorded };
-        let options = self.options(conversation, spec, summaries, recorded);
+        let models = state.summaries.models(window);
+        let options = self.options(conversation, spec, models, recorded);
         let memories = self.proxy.memories.clone();
         let (mut session, warnings) = hosted::open(&settings.host, memories, options).await?;
         for warning in warnings {
@@ -80,7 +79,7 @@ impl Attempt<'_> {
         &self,
         conversation: &Conversation,
         spec: SessionSpec,
-        summaries: SummarySource,
+        upstream: SummaryModels,
         recorded: RecordedSession,
     ) -> SessionOptions {
         let settings = &self.proxy.settings;
@@ -91,7 +90,11 @@ impl Attempt<'_> {
             config: settings.host.config.clone(),
             spec,
             window_hint: Some(|minimum| format!("give --window {minimum} or more")),
-            summaries,
+            summaries: match settings.config.summaries {
+                SummariesBy::Upstream => SummarySource::By(upstream),
+                SummariesBy::Model => SummarySource::Configured(None),
+                SummariesBy::Extractive => SummarySource::Extractive,
+            },
             recorded,
             session_file: None,
         }

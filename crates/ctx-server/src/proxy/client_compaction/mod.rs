@@ -12,10 +12,8 @@
 mod originals;
 mod restore;
 
-use axum::body::Body;
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use ctx_dialect::json::Object;
 use ctx_dialect::wire::{CompactionAnswer, Items, Protocol, Route, compactions_in};
@@ -78,8 +76,6 @@ pub(super) fn answer(route: &Route, body: &str, content: &str, tokens: u64) -> R
     let model = request.text("model").unwrap_or_default();
     let created_at = clock::now().0 / 1_000;
     let answer = CompactionAnswer { id: &id, content, model: &model, created_at, tokens };
-    let mut response = Response::new(Body::from(answer.body(route, streams)));
     let kind = if streams { "text/event-stream" } else { "application/json" };
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    ([(CONTENT_TYPE, kind)], answer.body(route, streams)).into_response()
 }

@@ -6,32 +6,28 @@
 //! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
 //! ```
 
+mod written;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Body;
-use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::Response;
 use bytes::Bytes;
-use ctx_core::{
-    Block, Compacted, CompactionTrigger, ContextView, Counter, Entry, EntryId, Message, Result,
-    Role, SummaryModels, Tokens,
-};
-use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, TextAnswer, answer_text};
-use ctx_layers::compaction::{self, ClientSummary, CompactOptions, History, compact};
+use ctx_core::{Block, ContextView, Entry, EntryId, Message, Result, Role, Tokens};
+use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
+use ctx_layers::compaction::{ClientSummary, History};
 use ctx_session::clock;
 use tokio::sync::OnceCell;
 
 use super::Proxy;
-use super::attempt::Attempt;
 use super::client_request::ClientRequest;
+use super::config::ClientCompaction;
 use super::fingerprint::Fingerprint;
 use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
-use super::{config::ClientCompaction, headers};
 use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
+
+pub(super) use written::{answer, summarise, summarise_quoted};
 
 /// Maximum number of remembered summaries.
 const MOST: usize = 256;
@@ -62,8 +58,8 @@ const ASK: &str = "Summarise the conversation.";
 #[derive(Debug, Default)]
 pub(super) struct ClientSummaries {
     all: Mutex<VecDeque<Arc<Remembered>>>,
-    /// Which summary stands in a message, by its owner and the message with those after it: several
-    /// conversations may have summaries with the same text.
+    /// Which summary stands in a message, by its owner, its text, and the message with those after it:
+    /// several conversations may have summaries with the same text.
     bound: Mutex<HashMap<(blake3::Hash, UnitDigest), Arc<Remembered>>>,
 }
 
@@ -95,7 +91,19 @@ pub(super) struct AskedSummary {
 }
 
 impl Remembered {
-    /// Returns it as a compaction summary that stands for its conversation, if that is in memory.
+    fn new(owner: blake3::Hash, text: &str, conversation: &str) -> Self {
+        Self {
+            owner,
+            text: text.trim().to_owned(),
+            normalised: normalised(text),
+            conversation: conversation.to_owned(),
+            is_asked_there: false,
+            lost: OnceCell::new(),
+            record: Mutex::default(),
+        }
+    }
+
+    /// Returns it as a compaction summary of its conversation, if that is in memory.
     fn entry(&self, proxy: &Proxy, id: &EntryId, earlier: &[Arc<Self>]) -> Result<Entry> {
         let lost = self.lost.get().and_then(Option::as_deref).unwrap_or_default();
         let text = format!("{}\n\n{lost}", self.text);
@@ -131,11 +139,11 @@ impl Remembered {
 
 impl AskedSummary {
     /// Returns the request of a client for a summary, to be answered by its model.
-    pub(super) fn of(proxy: &Proxy, client_request: &ClientRequest, body: &Bytes) -> Option<Self> {
-        if proxy.settings.config.client_compaction == ClientCompaction::Off {
-            return None;
-        }
-        let request = recognised(client_request, body)?;
+    pub(super) fn of(
+        proxy: &Proxy,
+        client_request: &ClientRequest,
+        request: SummaryRequest,
+    ) -> Option<Self> {
         let conversation = match request.is_quoted() {
             true => Some(named_conversation(proxy, client_request)?),
             false => None,
@@ -156,15 +164,10 @@ impl AskedSummary {
         let answer = answer_text(self.protocol, &self.answer);
         let text = self.request.summary(&answer).filter(|text| text.len() <= MOST_BYTES);
         let Some(text) = text.filter(|_| self.answer.len() <= MOST_STREAMED) else { return };
-        proxy.client_summaries.add(Remembered {
-            owner: self.owner,
-            text: text.to_owned(),
-            normalised: normalised(text),
-            is_asked_there: self.conversation.is_none(),
-            conversation: self.conversation.unwrap_or_else(|| conversation.to_owned()),
-            lost: OnceCell::new(),
-            record: Mutex::default(),
-        });
+        let of = self.conversation.as_deref().unwrap_or(conversation);
+        let is_asked_there = self.conversation.is_none();
+        let summary = Remembered::new(self.owner, text, of);
+        proxy.client_summaries.add(Remembered { is_asked_there, ..summary });
     }
 }
 
@@ -188,15 +191,9 @@ impl ClientSummaries {
         text: &str,
         record: Option<CompactionRecord>,
     ) {
-        self.add(Remembered {
-            owner: owner(client_request),
-            text: text.trim().to_owned(),
-            normalised: normalised(text),
-            conversation: conversation.to_owned(),
-            is_asked_there: false,
-            lost: OnceCell::new_with(Some(None)),
-            record: Mutex::new(record),
-        });
+        let (lost, record) = (OnceCell::new_with(Some(None)), Mutex::new(record));
+        let summary = Remembered::new(owner(client_request), text, conversation);
+        self.add(Remembered { lost, record, ..summary });
     }
 
     /// Returns the summary that stands in these messages, as at their first use.
@@ -210,12 +207,8 @@ impl ClientSummaries {
         if bound.len() > MOST_BOUND {
             bound.clear();
         }
-        let key = (owner, digest(messages.concat()));
+        let key = (owner, digest(messages.concat() + &newest.normalised));
         let known = bound.entry(key).or_insert_with(|| newest.clone());
-        // The same text may stand in the messages for another summary only if it was found by it.
-        if known.normalised != newest.normalised {
-            *known = newest.clone();
-        }
         known.clone()
     }
 
@@ -293,8 +286,8 @@ async fn audited(
     Ok(ClientSummary::audit(history, &summary.text, LOST_TOKENS, clock::now()))
 }
 
-/// Returns the view of a session in which earlier summaries of its client, newest first, stand for
-/// the conversations that they are of.
+/// Returns the view of a session in which a message with an earlier summary of its client, of these,
+/// newest first, is that summary with its conversation as originals.
 fn whole_view(
     proxy: &Proxy,
     session: &HostedSession,
@@ -305,7 +298,7 @@ fn whole_view(
     let mut is_found = earlier.is_empty();
     for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
         let mut entry = node.entry().clone();
-        // Only the first summary is expanded: it stands for the earlier ones.
+        // Only the first summary is expanded: it has the earlier ones.
         if at < FIRST_MESSAGES && !is_found {
             // Two summaries may have the same text.
             let is_other = |summary: &Remembered| summary.conversation != session.id;
@@ -340,96 +333,21 @@ fn normalised(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a request for a summary that ctx has to answer.
-pub(super) fn is_for_ctx(
+/// Recognises a client's request for a summary, unless the configuration ignores them.
+pub(super) fn recognised(
     proxy: &Proxy,
     client_request: &ClientRequest,
     body: &Bytes,
 ) -> Option<SummaryRequest> {
-    let by_ctx = proxy.settings.config.client_compaction == ClientCompaction::Ctx;
-    by_ctx.then(|| recognised(client_request, body)).flatten()
-}
-
-/// Summarises the conversation that a request has as text: the one last used in its session.
-pub(super) async fn summarise_quoted(
-    proxy: &Proxy,
-    client_request: &ClientRequest,
-    request: &Request<'_>,
-) -> Result<Option<String>> {
-    let id = named_conversation(proxy, client_request);
-    let found = id.and_then(|id| proxy.conversations.in_memory(&id));
-    let Some(conversation) = found else { return Ok(None) };
-    let mut state = conversation.state.lock().await;
-    let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
-    let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
-        return Ok(None);
-    };
-    proxy.client_summaries.add_own(client_request, &conversation.id, &text, Some(record));
-    Ok(Some(text))
-}
-
-/// Summarises a whole session for its client.
-pub(super) async fn summarise(
-    proxy: &Proxy,
-    client_request: &ClientRequest,
-    session: &HostedSession,
-    models: Option<SummaryModels>,
-    focus: Option<String>,
-) -> Result<Option<Compacted>> {
-    let earlier = proxy.client_summaries.of(owner(client_request));
-    let mut view = whole_view(proxy, session, &earlier)?;
-    view.append(ask())?;
-    let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
-    let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
-    let options = CompactOptions { force: true, models, focus, ..options };
-    Ok(compact(History::of(&view)?, Arc::new(config), options).await?.result)
-}
-
-/// Returns the answer of ctx to a request for a summary.
-pub(super) fn answer(
-    client_request: &ClientRequest,
-    body: &str,
-    text: &str,
-    tokens: u64,
-) -> Response {
-    let route = &client_request.route;
-    let request = Request::parse(route, body).ok();
-    let streams = request.as_ref().is_some_and(|request| request.streams);
-    let answer = TextAnswer {
-        id: &uuid::Uuid::new_v4().simple().to_string(),
-        model: request.as_ref().and_then(|request| request.model.as_deref()).unwrap_or_default(),
-        created_at: clock::now().0 / 1_000,
-        text,
-        input_tokens: tokens,
-        output_tokens: Counter::default().text(text).get(),
-    };
-    // Without `alt=sse`, Gemini's stream is a list.
-    let is_list = streams
-        && route.protocol == Protocol::Gemini
-        && !client_request.query.as_deref().is_some_and(|query| query.contains("alt=sse"));
-    let body = match is_list {
-        true => format!("[{}]", answer.body(route, false)),
-        false => answer.body(route, streams),
-    };
-    let mut response = Response::new(Body::from(body));
-    let kind = match streams && !is_list {
-        true if route.is_ollama => "application/x-ndjson",
-        true => "text/event-stream",
-        false => "application/json",
-    };
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
-fn recognised(client_request: &ClientRequest, body: &Bytes) -> Option<SummaryRequest> {
+    if proxy.settings.config.client_compaction == ClientCompaction::Off {
+        return None;
+    }
     let text = std::str::from_utf8(body).ok().filter(|text| SummaryRequest::may_be(text))?;
     SummaryRequest::of(&Request::parse(&client_request.route, text).ok()?)
 }
 
 fn owner(client_request: &ClientRequest) -> blake3::Hash {
-    let session = Fingerprint::session(&client_request.headers);
-    let query = client_request.query.as_deref();
-    blake3::hash(&headers::secrets(&client_request.headers, query, session))
+    blake3::hash(&client_request.owner())
 }
 
 /// Returns the id of the conversation last used in the session that the client names.

@@ -1,0 +1,85 @@
+//! Summaries that ctx writes for a client.
+
+use std::sync::Arc;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use ctx_core::{Compacted, CompactionTrigger, Counter, Result, SummaryModels};
+use ctx_dialect::wire::{Protocol, Request, TextAnswer};
+use ctx_layers::compaction::{self, CompactOptions, History, compact};
+use ctx_session::clock;
+
+use super::super::Proxy;
+use super::super::attempt::Attempt;
+use super::super::client_request::ClientRequest;
+use super::{ask, named_conversation, owner, whole_view};
+use crate::hosted::HostedSession;
+
+/// Summarises the conversation that a request has as text: the one last used in its session.
+pub(in crate::proxy) async fn summarise_quoted(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    request: &Request<'_>,
+) -> Result<Option<String>> {
+    let id = named_conversation(proxy, client_request);
+    let found = id.and_then(|id| proxy.conversations.in_memory(&id));
+    let Some(conversation) = found else { return Ok(None) };
+    let mut state = conversation.state.lock().await;
+    let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
+    let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
+        return Ok(None);
+    };
+    proxy.client_summaries.add_own(client_request, &conversation.id, &text, Some(record));
+    Ok(Some(text))
+}
+
+/// Summarises a whole session for its client.
+pub(in crate::proxy) async fn summarise(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    session: &HostedSession,
+    models: Option<SummaryModels>,
+    focus: Option<String>,
+) -> Result<Option<Compacted>> {
+    let earlier = proxy.client_summaries.of(owner(client_request));
+    let mut view = whole_view(proxy, session, &earlier)?;
+    view.append(ask())?;
+    let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
+    let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
+    let options = CompactOptions { force: true, models, focus, ..options };
+    Ok(compact(History::of(&view)?, Arc::new(config), options).await?.result)
+}
+
+/// Returns the answer of ctx to a request for a summary.
+pub(in crate::proxy) fn answer(
+    client_request: &ClientRequest,
+    body: &str,
+    text: &str,
+    tokens: u64,
+) -> Response {
+    let route = &client_request.route;
+    let request = Request::parse(route, body).ok();
+    let streams = request.as_ref().is_some_and(|request| request.streams);
+    let answer = TextAnswer {
+        id: &uuid::Uuid::new_v4().simple().to_string(),
+        model: request.as_ref().and_then(|request| request.model.as_deref()).unwrap_or_default(),
+        created_at: clock::now().0 / 1_000,
+        text,
+        input_tokens: tokens,
+        output_tokens: Counter::default().text(text).get(),
+    };
+    // Without `alt=sse`, Gemini's stream is a list.
+    let is_list = streams
+        && route.protocol == Protocol::Gemini
+        && !client_request.query.as_deref().is_some_and(|query| query.contains("alt=sse"));
+    let body = match is_list {
+        true => format!("[{}]", answer.body(route, false)),
+        false => answer.body(route, streams),
+    };
+    let kind = match streams && !is_list {
+        true if route.is_ollama => "application/x-ndjson",
+        true => "text/event-stream",
+        false => "application/json",
+    };
+    ([(CONTENT_TYPE, kind)], body).into_response()
+}
