@@ -280,7 +280,13 @@ impl ChatAnswer {
     fn response(&self, status: &str, items: &[String]) -> String {
         let response = self.head().response(status, items);
         let response = match status {
-            "incomplete" => response.raw("incomplete_details", r#"{"reason":"max_output_tokens"}"#),
+            "incomplete" => {
+                let reason = match self.finish.as_deref() {
+                    Some("content_filter") => "content_filter",
+                    _ => "max_output_tokens",
+                };
+                response.raw("incomplete_details", json!({ "reason": reason }).to_string())
+            }
             _ => response,
         };
         let usage = self.usage.map(|usage| {

@@ -201,6 +201,13 @@ fn an_answer_that_is_not_streamed_becomes_one_object() {
     assert_eq!(response["output"][0]["content"][0]["text"], "Done.");
     assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens");
     assert_eq!(response["usage"]["total_tokens"], 10);
+    let chunks =
+        [chunk(&json!({ "content": "One" }), None), chunk(&json!({}), Some("content_filter"))];
+    let out = converted(&mut chat_of(&codex(&[])), &chunks.concat(), 9);
+    assert!(
+        out.contains("response.incomplete") && out.contains(r#"{"reason":"content_filter"}"#),
+        "{out}"
+    );
 }
 
 #[test]

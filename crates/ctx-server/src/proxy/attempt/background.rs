@@ -51,8 +51,14 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
-        let record = |compacted| record_compaction(self.proxy, &conversation.id, entry, &compacted);
-        Ok(result.result.map(record))
+        // The session has grown since the compaction was made.
+        let after = session.used(withheld)?;
+        let withheld = session.ledger.corrected(withheld);
+        Ok(result.result.map(|mut compacted| {
+            compacted.tokens_before = before - withheld;
+            compacted.tokens_after = Some(after - withheld);
+            record_compaction(self.proxy, &conversation.id, entry, &compacted)
+        }))
     }
 
     /// Whether the last request is older than the provider's cache.

@@ -92,6 +92,10 @@ async fn a_summary_is_ready_before_the_threshold() {
     assert_eq!((written.outcome, &written.error), (SummaryOutcome::Written, &None));
     let record = rig.records().await.pop().unwrap();
     assert!(record.fits && record.sent_tokens < record.limit.scale(0.75), "{record:?}");
+    let made = rig.records().await.into_iter().find(|record| record.compaction.is_some()).unwrap();
+    let compaction = made.compaction.as_ref().unwrap();
+    assert_eq!(compaction.tokens_before, made.raw_tokens);
+    assert_eq!(compaction.tokens_after, Some(made.sent_tokens));
 }
 
 #[tokio::test]
