@@ -279,7 +279,7 @@ class ClaudeCompaction(Claude):
     limit = 0
     window = 200_000
     turns = 6
-    summary = "<analysis>Hm.</analysis>\n<summary>\n1. Primary Request: a big file is read.\n</summary>"
+    summary = "<analysis>Hm.</analysis>\n<summary>\n1. Primary Request and Intent: a big file of the workspace is read in each turn.\n</summary>"
 
     def prompt(self, turn):
         return "/compact" if turn in (3, 5) else super().prompt(turn)

@@ -138,14 +138,13 @@ impl Conversations {
         self.lock().open.get(id).cloned()
     }
 
-    /// Returns the id of the conversation in memory that was used last, of those whose ids begin with
-    /// `prefix`. Requests for a title or a summary have a few messages, and are left out.
-    pub(super) fn last_used(&self, prefix: &str) -> Option<String> {
+    /// Returns the conversation in memory that was used last, of those whose ids begin with `prefix`. Requests for a title or a summary have a few messages, and are left out.
+    pub(super) fn last_used(&self, prefix: &str) -> Option<Arc<Conversation>> {
         const LEAST: usize = 4;
         let all = self.lock();
         let is_long = |one: &&Arc<Conversation>| one.known().len() >= LEAST;
         let named = all.open.values().filter(|one| one.id.starts_with(prefix)).filter(is_long);
-        named.max_by_key(|one| one.used()).map(|one| one.id.clone())
+        named.max_by_key(|one| one.used()).cloned()
     }
 
     /// Returns the number of conversations in memory.

@@ -126,7 +126,7 @@ impl PendingRequest {
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
         if let Some(asked) = self.asked.take().filter(|_| outcome == RequestOutcome::Ok) {
-            asked.end(&self.proxy, &record.session);
+            asked.end(&self.proxy);
         }
         if outcome == RequestOutcome::Refused {
             let status = record.status.unwrap_or_default();

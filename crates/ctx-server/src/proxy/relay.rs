@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::body::{ContentEncoding, RequestBody};
 use super::client_compaction::{self, Verdict};
 use super::client_request::ClientRequest;
-use super::client_summaries::{self, AskedSummary, recognised, summarise_quoted};
+use super::client_summaries::{self, AskedSummary, recognised, remember, summarise_quoted};
 use super::config::{ClientCompaction, CompactionBy};
 use super::held_answer::{HeldAnswer, is_encoded};
 use super::pending::{PendingRequest, passing};
@@ -68,12 +68,12 @@ impl Relay {
         if wants_compaction && self.proxy.compacts(self.client_request.family) {
             return self.compact().await;
         }
-        if let Some(asked) = recognised(&self.proxy, &self.client_request, body) {
-            let by_ctx = self.proxy.settings.config.client_compaction == ClientCompaction::Ctx;
-            if by_ctx && let Some(text) = self.summarise(asked).await {
-                return self.summarised(&text);
-            }
-            self.pending.asked = AskedSummary::of(&self.proxy, &self.client_request, asked);
+        let asked = recognised(&self.proxy, &self.client_request, body);
+        if self.proxy.settings.config.client_compaction == ClientCompaction::Ctx
+            && let Some(asked) = asked
+            && let Some(text) = self.summarise(asked).await
+        {
+            return self.summarised(&text);
         }
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
@@ -85,6 +85,12 @@ impl Relay {
             }
         };
         self.pending.stores(prepared.stored.take());
+        if let Some(asked) = asked {
+            let conversation =
+                prepared.context.as_ref().map(|context| context.conversation.clone());
+            let (proxy, client_request) = (&self.proxy, &self.client_request);
+            self.pending.asked = AskedSummary::of(proxy, client_request, asked, conversation).await;
+        }
         let mut attempt = 1;
         loop {
             self.note(&prepared, attempt);
@@ -188,15 +194,7 @@ impl Relay {
                 let history = Bytes::from(asked.history(&request).ok()??);
                 let purpose = Purpose::Summarise(asked.focus(&request));
                 let prepared = self.prepare_body(history, purpose).await;
-                prepared.map(|prepared| {
-                    self.note(&prepared, 1);
-                    let (context, text) = (prepared.context.as_ref()?, prepared.compacted?);
-                    let (known, id) = (&self.proxy.client_summaries, &context.conversation.id);
-                    let kept = asked.answer(&text);
-                    let kept = asked.summary(&kept).unwrap_or_default();
-                    known.add_own(&self.client_request, id, kept, None);
-                    Some(text)
-                })
+                self.prepared_summary(asked, prepared).await
             }
         };
         let summary = summary.unwrap_or_else(|error| {
@@ -204,6 +202,23 @@ impl Relay {
             None
         });
         summary.map(|summary| asked.answer(&summary))
+    }
+
+    /// Returns the summary of a prepared request, and remembers it.
+    async fn prepared_summary(
+        &mut self,
+        asked: SummaryRequest,
+        prepared: Result<Prepared>,
+    ) -> Result<Option<String>> {
+        let prepared = prepared?;
+        self.note(&prepared, 1);
+        let Some((context, text)) = prepared.context.zip(prepared.compacted) else {
+            return Ok(None);
+        };
+        let kept = asked.answer(&text);
+        let kept = asked.summary(&kept).unwrap_or_default();
+        remember(&self.proxy, &self.client_request, &context.conversation, kept).await?;
+        Ok(Some(text))
     }
 
     /// Answers with a summary.

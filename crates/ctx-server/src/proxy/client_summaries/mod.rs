@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use ctx_core::{Block, ContextView, Entry, EntryId, Message, Result, Role, Tokens};
+use ctx_core::{Block, ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens};
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
 use ctx_layers::compaction::{ClientSummary, History};
 use ctx_session::clock;
@@ -21,16 +21,20 @@ use tokio::sync::OnceCell;
 use super::Proxy;
 use super::client_request::ClientRequest;
 use super::config::ClientCompaction;
+use super::conversation::Conversation;
 use super::fingerprint::Fingerprint;
 use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
 
-pub(super) use written::{answer, summarise, summarise_quoted};
+pub(super) use written::{answer, remember, summarise, summarise_quoted};
 
 /// Maximum number of remembered summaries.
 const MOST: usize = 256;
+
+/// Maximum size of the histories of all remembered summaries, in bytes.
+const MOST_HISTORIES: usize = 128 << 20;
 
 /// Maximum size of an answer with a summary, as streamed, and of the summary, in bytes.
 const MOST_STREAMED: usize = 16 << 20;
@@ -63,6 +67,18 @@ pub(super) struct ClientSummaries {
     bound: Mutex<HashMap<(blake3::Hash, UnitDigest), Arc<Remembered>>>,
 }
 
+/// The history that a summary is of, as it was when the client asked.
+#[derive(Debug)]
+struct SummarisedHistory {
+    /// The id of its conversation.
+    conversation: String,
+    ledger: TokenLedger,
+    /// Its messages; one with an earlier summary is that summary, with its history as originals.
+    entries: Vec<Arc<Entry>>,
+    /// The approximate size of its messages in bytes.
+    bytes: usize,
+}
+
 /// A summary that a client's model wrote.
 #[derive(Debug)]
 struct Remembered {
@@ -70,10 +86,7 @@ struct Remembered {
     text: String,
     /// The text by which it is found.
     normalised: String,
-    /// The id of the conversation that it is of.
-    conversation: String,
-    /// Whether the conversation ends in the text that asked for it.
-    is_asked_there: bool,
+    history: SummarisedHistory,
     /// What it lost, after the audit.
     lost: OnceCell<Option<String>>,
     /// The record of its compaction, until it is part of a request's record.
@@ -86,48 +99,75 @@ pub(super) struct AskedSummary {
     request: SummaryRequest,
     protocol: Protocol,
     owner: blake3::Hash,
-    conversation: Option<String>,
+    history: SummarisedHistory,
     answer: Vec<u8>,
 }
 
+impl SummarisedHistory {
+    /// Returns the history of a session, in which one message may have an earlier summary.
+    fn of(session: &HostedSession, earlier: &[Arc<Remembered>]) -> Result<Self> {
+        let copy = session.copy_of_view()?;
+        let (mut entries, mut is_found) = (Vec::new(), earlier.is_empty());
+        for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
+            let mut entry = node.entry().clone();
+            // The first summary has the earlier ones among its originals.
+            if at < FIRST_MESSAGES
+                && !is_found
+                && let Some(summary) = summary_in(&*entry.message()?, earlier)
+            {
+                is_found = true;
+                entry = Arc::new(summary.entry(entry.id()));
+            }
+            entries.push(entry);
+        }
+        let bytes = copy.total().get().saturating_mul(4);
+        Ok(Self {
+            conversation: session.id.clone(),
+            ledger: session.ledger.clone(),
+            entries,
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Returns it for a summary of all messages: the newest one asks for it.
+    fn to_summarise(&self) -> Result<History> {
+        let mut view = ContextView::new(self.ledger.clone());
+        let ask = Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK)));
+        for entry in self.entries.iter().cloned().chain([ask]) {
+            view.append(entry)?;
+        }
+        History::of(&view)
+    }
+
+    /// Returns its messages as originals of a summary in another conversation, whose ids may be equal.
+    fn originals(&self) -> Vec<Arc<Entry>> {
+        let renamed = self.entries.iter().filter_map(|entry| {
+            let id = format!("{}:{}", self.conversation, entry.id());
+            let renamed = Entry::in_memory(id, entry.message().ok()?);
+            Some(Arc::new(renamed.covering(entry.originals())))
+        });
+        renamed.collect()
+    }
+}
+
 impl Remembered {
-    fn new(owner: blake3::Hash, text: &str, conversation: &str) -> Self {
+    fn new(owner: blake3::Hash, text: &str, history: SummarisedHistory) -> Self {
         Self {
             owner,
             text: text.trim().to_owned(),
             normalised: normalised(text),
-            conversation: conversation.to_owned(),
-            is_asked_there: false,
+            history,
             lost: OnceCell::new(),
             record: Mutex::default(),
         }
     }
 
-    /// Returns it as a compaction summary of its conversation, if that is in memory.
-    fn entry(&self, proxy: &Proxy, id: &EntryId, earlier: &[Arc<Self>]) -> Result<Entry> {
+    /// Returns it as a compaction summary of its history.
+    fn entry(&self, id: &EntryId) -> Entry {
         let lost = self.lost.get().and_then(Option::as_deref).unwrap_or_default();
         let text = format!("{}\n\n{lost}", self.text);
         let summary = Message::text(Role::CompactionSummary, text.trim_end());
-        let entry = Entry::in_memory(id.clone(), summary);
-        let Some(conversation) = proxy.conversations.in_memory(&self.conversation) else {
-            return Ok(entry);
-        };
-        // A conversation in use may be the one that asks.
-        let Ok(state) = conversation.state.try_lock() else { return Ok(entry) };
-        let Some(session) = &state.session else { return Ok(entry) };
-        let view = whole_view(proxy, session, earlier)?;
-        let mut covered = Vec::new();
-        for node in view.nodes().iter().filter(|node| node.is_live()) {
-            let entry = node.entry();
-            // The ids are those of another conversation.
-            let id = format!("{}:{}", conversation.id, entry.id());
-            let other = Entry::in_memory(id, entry.message()?);
-            covered.push(Arc::new(other.covering(entry.originals())));
-        }
-        if self.is_asked_there {
-            covered.pop();
-        }
-        Ok(entry.covering(covered))
+        Entry::in_memory(id.clone(), summary).covering(self.history.originals())
     }
 
     /// Sets the record, and returns the previous one.
@@ -138,18 +178,27 @@ impl Remembered {
 }
 
 impl AskedSummary {
-    /// Returns the request of a client for a summary, to be answered by its model.
-    pub(super) fn of(
+    /// Returns the request of a client for a summary, to be answered by its model. `prepared` is its
+    /// conversation.
+    pub(super) async fn of(
         proxy: &Proxy,
         client_request: &ClientRequest,
         request: SummaryRequest,
+        prepared: Option<Arc<Conversation>>,
     ) -> Option<Self> {
-        let conversation = match request.is_quoted() {
-            true => Some(named_conversation(proxy, client_request)?),
-            false => None,
-        };
-        let (owner, protocol) = (owner(client_request), client_request.protocol());
-        Some(Self { request, protocol, owner, conversation, answer: Vec::new() })
+        let is_quoted = request.is_quoted();
+        let named = || named_conversation(proxy, client_request);
+        let conversation = if is_quoted { named() } else { prepared }?;
+        let owner = owner(client_request);
+        let state = conversation.state.lock().await;
+        let earlier = proxy.client_summaries.of(owner);
+        let mut history = SummarisedHistory::of(state.session.as_ref()?, &earlier).ok()?;
+        if !is_quoted {
+            // The newest message asks.
+            history.entries.pop();
+        }
+        let protocol = client_request.protocol();
+        Some(Self { request, protocol, owner, history, answer: Vec::new() })
     }
 
     /// Keeps a piece of the answer, up to [`MOST_STREAMED`]. An incomplete answer is not used.
@@ -159,15 +208,12 @@ impl AskedSummary {
         }
     }
 
-    /// Remembers the summary in the answer. `conversation` is that of the request.
-    pub(super) fn end(self, proxy: &Proxy, conversation: &str) {
+    /// Remembers the summary in the answer.
+    pub(super) fn end(self, proxy: &Proxy) {
         let answer = answer_text(self.protocol, &self.answer);
         let text = self.request.summary(&answer).filter(|text| text.len() <= MOST_BYTES);
         let Some(text) = text.filter(|_| self.answer.len() <= MOST_STREAMED) else { return };
-        let of = self.conversation.as_deref().unwrap_or(conversation);
-        let is_asked_there = self.conversation.is_none();
-        let summary = Remembered::new(self.owner, text, of);
-        proxy.client_summaries.add(Remembered { is_asked_there, ..summary });
+        proxy.client_summaries.add(Remembered::new(self.owner, text, self.history));
     }
 }
 
@@ -178,22 +224,26 @@ impl ClientSummaries {
         }
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(Arc::new(summary));
-        if all.len() > MOST {
+        let bytes = |all: &VecDeque<Arc<Remembered>>| -> usize {
+            all.iter().map(|summary| summary.history.bytes).sum()
+        };
+        while all.len() > MOST || all.len() > 1 && bytes(&all) > MOST_HISTORIES {
             all.pop_front();
         }
     }
 
-    /// Remembers a summary of ctx.
-    pub(super) fn add_own(
+    /// Remembers a summary of ctx of the whole session.
+    fn add_own(
         &self,
-        client_request: &ClientRequest,
-        conversation: &str,
+        owner: blake3::Hash,
+        session: &HostedSession,
         text: &str,
         record: Option<CompactionRecord>,
-    ) {
+    ) -> Result<()> {
+        let history = SummarisedHistory::of(session, &self.of(owner))?;
         let (lost, record) = (OnceCell::new_with(Some(None)), Mutex::new(record));
-        let summary = Remembered::new(owner(client_request), text, conversation);
-        self.add(Remembered { lost, record, ..summary });
+        self.add(Remembered { lost, record, ..Remembered::new(owner, text, history) });
+        Ok(())
     }
 
     /// Returns the summary that stands in these messages, as at their first use.
@@ -238,7 +288,7 @@ pub(super) async fn put_back(
     }
     let first = request.units.iter().take(FIRST_MESSAGES).map(|unit| unit.read()).enumerate();
     let (at, mut message, found) = first.into_iter().find_map(|(at, message)| {
-        let found = summary_in(&message, &known, |_| true)?;
+        let found = summary_in(&message, &known)?;
         Some((at, message, found))
     })?;
     // In a request for a summary, the answer before may only be repeated.
@@ -246,13 +296,12 @@ pub(super) async fn put_back(
         return None;
     }
     let near: Vec<_> = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
-    let summary = &proxy.client_summaries.bound(owner, &near, known.get(found)?);
-    let found = known.iter().position(|one| Arc::ptr_eq(one, summary));
-    let earlier = found.and_then(|at| known.get(at + 1..)).unwrap_or_default();
+    let summary = &proxy.client_summaries.bound(owner, &near, found);
     let lost = summary.lost.get_or_init(|| async {
-        let audited = audited(proxy, summary, earlier).await.ok().flatten()?;
-        let record = record_compaction(proxy, &summary.conversation, None, &audited.compacted);
-        summary.set_record(Some(record));
+        let history = summary.history.to_summarise().ok()?;
+        let audited = ClientSummary::audit(history, &summary.text, LOST_TOKENS, clock::now())?;
+        let id = &summary.history.conversation;
+        summary.set_record(Some(record_compaction(proxy, id, None, &audited.compacted)));
         Some(audited.lost).filter(|lost| !lost.is_empty())
     });
     let lost = lost.await.as_ref();
@@ -266,66 +315,13 @@ pub(super) async fn put_back(
     Some((changed.unwrap_or_else(|| body.clone()), record))
 }
 
-/// Audits a summary against its conversation, if that is in memory.
-async fn audited(
-    proxy: &Proxy,
-    summary: &Remembered,
-    earlier: &[Arc<Remembered>],
-) -> Result<Option<ClientSummary>> {
-    let Some(conversation) = proxy.conversations.in_memory(&summary.conversation) else {
-        return Ok(None);
-    };
-    let state = conversation.state.lock().await;
-    let Some(session) = &state.session else { return Ok(None) };
-    let mut view = whole_view(proxy, session, earlier)?;
-    drop(state);
-    if !summary.is_asked_there {
-        view.append(ask())?;
-    }
-    let history = History::of(&view)?;
-    Ok(ClientSummary::audit(history, &summary.text, LOST_TOKENS, clock::now()))
-}
-
-/// Returns the view of a session in which a message with an earlier summary of its client, of these,
-/// newest first, is that summary with its conversation as originals.
-fn whole_view(
-    proxy: &Proxy,
-    session: &HostedSession,
-    earlier: &[Arc<Remembered>],
-) -> Result<ContextView> {
-    let copy = session.copy_of_view()?;
-    let mut view = ContextView::new(session.ledger.clone());
-    let mut is_found = earlier.is_empty();
-    for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
-        let mut entry = node.entry().clone();
-        // Only the first summary is expanded: it has the earlier ones.
-        if at < FIRST_MESSAGES && !is_found {
-            // Two summaries may have the same text.
-            let is_other = |summary: &Remembered| summary.conversation != session.id;
-            let found = summary_in(&*entry.message()?, earlier, is_other);
-            if let Some((summary, before)) =
-                found.and_then(|at| Some((earlier.get(at)?, earlier.get(at + 1..)?)))
-            {
-                is_found = true;
-                entry = Arc::new(summary.entry(proxy, entry.id(), before)?);
-            }
-        }
-        view.append(entry)?;
-    }
-    Ok(view)
-}
-
-/// Returns the index of the summary that stands in a message, of those that are `wanted`.
-fn summary_in(
-    message: &Message,
-    known: &[Arc<Remembered>],
-    wanted: impl Fn(&Remembered) -> bool,
-) -> Option<usize> {
+/// Returns the summary that stands in a message, of these.
+fn summary_in<'a>(message: &Message, known: &'a [Arc<Remembered>]) -> Option<&'a Arc<Remembered>> {
     if !matches!(message.role, Role::User | Role::Assistant) {
         return None;
     }
     let text = normalised(&message.plain_text());
-    known.iter().position(|summary| wanted(summary) && text.contains(&summary.normalised))
+    known.iter().find(|summary| text.contains(&summary.normalised))
 }
 
 /// Returns a text with single blanks: clients change the white space of a summary.
@@ -350,14 +346,10 @@ fn owner(client_request: &ClientRequest) -> blake3::Hash {
     blake3::hash(&client_request.owner())
 }
 
-/// Returns the id of the conversation last used in the session that the client names.
-fn named_conversation(proxy: &Proxy, client_request: &ClientRequest) -> Option<String> {
+/// Returns the conversation last used in the session that the client names.
+fn named_conversation(proxy: &Proxy, client_request: &ClientRequest) -> Option<Arc<Conversation>> {
     let query = client_request.query.as_deref();
     let (protocol, headers) = (client_request.protocol(), &client_request.headers);
     let group = Fingerprint::named(&proxy.salt, protocol, headers, query)?;
     proxy.conversations.last_used(&group)
-}
-
-fn ask() -> Arc<Entry> {
-    Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK)))
 }

@@ -6,13 +6,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ctx_core::{Compacted, CompactionTrigger, Counter, Result, SummaryModels};
 use ctx_dialect::wire::{Protocol, Request, TextAnswer};
-use ctx_layers::compaction::{self, CompactOptions, History, compact};
+use ctx_layers::compaction::{self, CompactOptions, compact};
 use ctx_session::clock;
 
 use super::super::Proxy;
 use super::super::attempt::Attempt;
 use super::super::client_request::ClientRequest;
-use super::{ask, named_conversation, owner, whole_view};
+use super::super::conversation::Conversation;
+use super::{SummarisedHistory, named_conversation, owner};
 use crate::hosted::HostedSession;
 
 /// Summarises the conversation that a request has as text: the one last used in its session.
@@ -21,16 +22,28 @@ pub(in crate::proxy) async fn summarise_quoted(
     client_request: &ClientRequest,
     request: &Request<'_>,
 ) -> Result<Option<String>> {
-    let id = named_conversation(proxy, client_request);
-    let found = id.and_then(|id| proxy.conversations.in_memory(&id));
-    let Some(conversation) = found else { return Ok(None) };
+    let Some(conversation) = named_conversation(proxy, client_request) else { return Ok(None) };
     let mut state = conversation.state.lock().await;
     let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
     let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
         return Ok(None);
     };
-    proxy.client_summaries.add_own(client_request, &conversation.id, &text, Some(record));
+    let Some(session) = &state.session else { return Ok(None) };
+    let owner = owner(client_request);
+    proxy.client_summaries.add_own(owner, session, &text, Some(record))?;
     Ok(Some(text))
+}
+
+/// Remembers a summary of ctx as the client keeps it.
+pub(in crate::proxy) async fn remember(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    conversation: &Conversation,
+    text: &str,
+) -> Result<()> {
+    let state = conversation.state.lock().await;
+    let Some(session) = &state.session else { return Ok(()) };
+    proxy.client_summaries.add_own(owner(client_request), session, text, None)
 }
 
 /// Summarises a whole session for its client.
@@ -42,12 +55,11 @@ pub(in crate::proxy) async fn summarise(
     focus: Option<String>,
 ) -> Result<Option<Compacted>> {
     let earlier = proxy.client_summaries.of(owner(client_request));
-    let mut view = whole_view(proxy, session, &earlier)?;
-    view.append(ask())?;
+    let history = SummarisedHistory::of(session, &earlier)?.to_summarise()?;
     let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
     let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
     let options = CompactOptions { force: true, models, focus, ..options };
-    Ok(compact(History::of(&view)?, Arc::new(config), options).await?.result)
+    Ok(compact(history, Arc::new(config), options).await?.result)
 }
 
 /// Returns the answer of ctx to a request for a summary.

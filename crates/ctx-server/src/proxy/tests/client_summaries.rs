@@ -155,6 +155,20 @@ async fn ctx_writes_the_summary_of_claude_code() {
 }
 
 #[tokio::test]
+async fn a_summary_is_audited_against_the_history_that_it_is_of() {
+    let rig = Rig::new(provider(), by("audit")).await;
+    let said = |text: &str| json!({ "role": "assistant", "content": text });
+    let first = user("Describe the rivers.");
+    let history = vec![first.clone(), said("Which?"), user(RULE), said("Yes.")];
+    rig.post(MESSAGES, &anthropic(&with(history, user(CLAUDE)))).await;
+    // The conversation goes on from its beginning, without the rule.
+    rig.post(MESSAGES, &anthropic(&[first, said("All of them?"), user("Yes.")])).await;
+    assert_eq!(rig.proxy.trace().sessions().len(), 1);
+    rig.post(MESSAGES, &anthropic(&continued(SUMMARY))).await;
+    assert!(rig.last().json["messages"][0].to_string().contains(RULE), "{}", rig.last().json);
+}
+
+#[tokio::test]
 async fn a_rule_survives_many_compactions_of_the_client() {
     for by_ctx in [true, false] {
         let rig = Rig::new(provider(), by(if by_ctx { "ctx" } else { "audit" })).await;
