@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Whether history is compacted. Default: true.
     pub enabled: bool,
-    /// Tokens kept free of the window. Default: 16384 (pi). Ignored when `triggerRatio` is set.
+    /// Tokens kept free of the window. Default: 16384 (pi); 30000 under `proxy`. Ignored when
+    /// `triggerRatio` is set.
     pub reserve_tokens: u32,
     /// The minimum that `reserveTokens` is raised to; 0 disables it. Default: 20000 (OpenClaw); 0
     /// under `pi` and `memory-context`.
@@ -32,7 +33,7 @@ pub struct Config {
     #[schemars(range(min = 0.05, max = 0.9))]
     pub target_ratio: Option<f64>,
     /// Tokens of recent history that a compaction keeps verbatim; at most 40 % of the budget.
-    /// Default: 20000; under `copaw` `agents.running.memory_reserve_ratio` of the window.
+    /// Default: 20000; under `copaw` and `proxy` `agents.running.memory_reserve_ratio` of the window.
     pub keep_recent_tokens: u32,
     /// Keep this many of the newest turns instead, as far as they fit. Default: unset.
     pub keep_recent_turns: Option<u32>,
@@ -40,8 +41,8 @@ pub struct Config {
     /// `byWindow` under `ponybunny`.
     pub keep_recent_messages: Option<KeepMessages>,
     /// Whether a cut may be inside a turn, so that one long turn can be compacted too. If false, a
-    /// turn is split only when nothing else fits. Default: true; false under `copaw`, which never
-    /// separates a user message from its answer.
+    /// turn is split only when nothing else fits. Default: true; false under `proxy`, and under
+    /// `copaw`, which never separates a user message from its answer.
     pub split_turns: bool,
     /// How a model is called. Default: `rolling`; `multiPart` under `ponybunny`, `single` under
     /// `copaw` and `pi`.

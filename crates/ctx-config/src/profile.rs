@@ -1,4 +1,5 @@
-//! Profiles: the defaults of the systems that ctx is modelled on, as files in `profiles/`.
+//! Profiles: the defaults of the systems that ctx is modelled on, and of its proxy, as files in
+//! `profiles/`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +24,7 @@ profiles! {
     "copaw"
     "memory-context"
     "pi"
+    "proxy"
 }
 
 /// A named set of defaults: a file with the keys of `ctx.json5`, and in `system`

@@ -67,11 +67,8 @@ impl LruFiles {
         }
         let (bytes, count) =
             ((bytes as f64 * REMAINING_SHARE) as u64, (count as f64 * REMAINING_SHARE) as usize);
-        let mut oldest: Vec<(u64, String)> =
-            self.all.iter().map(|(id, used)| (used.at, id.clone())).collect();
-        oldest.sort_unstable();
         let mut evicted = Vec::new();
-        for (_, id) in oldest {
+        for id in self.oldest_first() {
             if self.bytes <= bytes && self.all.len() <= count {
                 break;
             }
@@ -81,6 +78,13 @@ impl LruFiles {
             }
         }
         evicted
+    }
+
+    /// Returns the ids, the least recently used first.
+    pub(crate) fn oldest_first(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self.all.iter().map(|(id, used)| (used.at, id.clone())).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Returns the total size in bytes.

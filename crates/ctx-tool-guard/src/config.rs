@@ -32,8 +32,8 @@ pub struct Config {
     #[schemars(range(min = 0, max = 1))]
     pub max_context_share: f64,
     /// The maximum characters of one result, independent of the window. Default: unset, which means
-    /// 16000, 32000 from a window of 100000 tokens, 64000 from 200000 (OpenClaw). Ignored when
-    /// `maxContextShare` is 0.
+    /// 16000, 32000 from a window of 100000 tokens, 64000 from 200000 (OpenClaw); no limit under
+    /// `proxy`. Ignored when `maxContextShare` is 0.
     #[schemars(with = "Option<u32>")]
     pub max_result_chars: Option<Chars>,
     /// A result that alone exceeds this share of the window is replaced by a placeholder. In the

@@ -26,7 +26,7 @@ use crate::{setup, shutdown};
 const LEAST_BODY: u64 = 1_024;
 
 pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
-    let host = Host { config: setup::config(global)?, home: Home::from_env()? };
+    let host = Host { config: setup::config(global)?.for_proxy(), home: Home::from_env()? };
     let mut config: ServerConfig = host.config.section()?;
     if let Some(most) = &args.max_body {
         config.max_body_bytes = body_bytes(most).map_err(misuse)?;

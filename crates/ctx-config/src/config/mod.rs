@@ -224,6 +224,16 @@ impl Config {
         Self { profile, is_profile_given: true, ..self }
     }
 
+    /// Returns the same explicit values over the defaults of the profile `proxy`, unless they name
+    /// another.
+    #[must_use]
+    pub fn for_proxy(self) -> Self {
+        match Profile::find("proxy").filter(|_| !self.is_explicit("profile")) {
+            Some(profile) => Self { profile, ..self },
+            None => self,
+        }
+    }
+
     /// Returns this configuration, overridden by the values of another one.
     ///
     /// # Errors

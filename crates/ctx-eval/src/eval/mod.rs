@@ -145,7 +145,7 @@ pub async fn evaluate(
         once_rows.extend(single_compaction::compact_once(&line, candidate, setup).await);
         progress(done + 1);
     }
-    let (mut rows, summaries) = recorded::recorded(transcript, &line, &points, setup)?;
+    let (mut rows, summaries) = recorded::recorded(transcript, &line, &points, setup, &labels)?;
     rows.append(&mut sums);
     Ok(SessionEval {
         session: setup.session.clone(),

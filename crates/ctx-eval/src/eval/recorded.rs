@@ -10,8 +10,9 @@ use ctx_layers::compaction::{RepairOptions, SourceIndex, Ungrounded, repair};
 use ctx_session::{BranchMessage, CompactionAuthor, Transcript};
 
 use super::arm_totals::ArmTotals;
+use super::bench::ReplayLabels;
 use super::losses::{cited_message, kept, ungrounded};
-use super::report::{RecordedSummary, RowKind, SummaryFigures};
+use super::report::{KeptNext, RecordedSummary, RowKind, SummaryFigures};
 use super::run::{answer_tokens, boundless};
 use super::share::Share;
 use super::{EvalSetup, text};
@@ -99,6 +100,7 @@ pub(super) fn recorded(
     line: &[BranchMessage],
     points: &[Point],
     setup: &EvalSetup,
+    labels: &ReplayLabels,
 ) -> Result<(Vec<ArmTotals>, Vec<RecordedSummary>)> {
     let prices = setup.baseline.prices(setup.prices);
     let mut own = ArmTotals::new(RECORDED, RowKind::Recorded, prices);
@@ -106,13 +108,15 @@ pub(super) fn recorded(
     let ledger = setup.baseline.corrected(boundless(setup));
     let (fixed, corrected) = (ledger.fixed(), |tokens| ledger.corrected(tokens));
     let own_sizes = sizes(points, &setup.counter)?;
-    let mut our_sizes = Vec::new();
+    let (mut our_sizes, mut our_texts) = (Vec::new(), Vec::new());
     let mut summaries = Vec::new();
     for (point, &size) in points.iter().zip(&own_sizes) {
-        let Some(found) = compare(point, &setup.counter)? else {
+        let Some((found, text)) = compare(point, &setup.counter)? else {
             our_sizes.push(size);
+            our_texts.push(None);
             continue;
         };
+        our_texts.push(Some(text));
         let before = fixed + tokens(&point.before, &setup.counter)?;
         let our_size = size - found.recorded.tokens + found.ctx.tokens;
         our_sizes.push(our_size);
@@ -141,6 +145,8 @@ pub(super) fn recorded(
         }
         sums.errors = estimate_errors(line, &walked, &setup.baseline.recorded);
     }
+    own.row.needed_next = kept_next(transcript, line, points, &[], labels)?;
+    ours.row.needed_next = kept_next(transcript, line, points, &our_texts, labels)?;
     if let Some(reported) = &reported {
         own.report(reported);
     }
@@ -154,11 +160,44 @@ pub(super) fn recorded(
     Ok((rows, summaries))
 }
 
-/// Judges a recorded summary and ctx's summary. Returns `None` if the agent left no text summary.
-fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> {
-    let is_summary = |entry: &Arc<Entry>| {
-        entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)
-    };
+/// Returns what the requests keep of what the agent needs next, with these summaries in place of its
+/// own.
+fn kept_next(
+    transcript: &Transcript,
+    line: &[BranchMessage],
+    points: &[Point],
+    summaries: &[Option<String>],
+    labels: &ReplayLabels,
+) -> Result<KeptNext> {
+    let (mut kept, mut text) = (KeptNext::default(), String::new());
+    let mut next = points.iter().enumerate().peekable();
+    for item in line {
+        let index = transcript.index_of(item.entry.id()).unwrap_or_default();
+        while let Some((nth, point)) = next.next_if(|(_, point)| point.index < index) {
+            text.clear();
+            for entry in &point.after {
+                match summaries.get(nth) {
+                    Some(Some(summary)) if is_summary(entry) => text.push_str(summary),
+                    _ => text::add_message(&*entry.message()?, &mut text),
+                }
+                text.push('\n');
+            }
+        }
+        if item.request {
+            labels.judge_text(item.entry.id(), &text, &mut kept);
+        }
+        text::add_message(&*item.entry.message()?, &mut text);
+    }
+    Ok(kept)
+}
+
+fn is_summary(entry: &Entry) -> bool {
+    entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)
+}
+
+/// Judges a recorded summary and ctx's summary, and returns ctx's. Returns `None` if the agent left
+/// no text summary.
+fn compare(point: &Point, counter: &Counter) -> Result<Option<(RecordedSummary, String)>> {
     let Some(summary) = point.after.iter().find(|entry| is_summary(entry)) else {
         return Ok(None);
     };
@@ -186,7 +225,7 @@ fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> 
     let (recorded, Share { of: facts, .. }) = judge(&summary);
     let ours = our_summary(&removed, &source, previous, counter.text(&summary), counter);
     let (entry_id, messages, ctx) = (point.id.clone(), removed.len(), judge(&ours).0);
-    Ok(Some(RecordedSummary { entry_id, messages, facts, recorded, ctx }))
+    Ok(Some((RecordedSummary { entry_id, messages, facts, recorded, ctx }, ours)))
 }
 
 fn figures(

@@ -187,7 +187,7 @@ impl Proxy {
             originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
             salt,
             responses: StoredResponses::default(),
-            client_summaries: ClientSummaries::default(),
+            client_summaries: ClientSummaries::at(folder.join("summaries")),
             cannot_compact: Mutex::default(),
             refuses_edits: AtomicBool::default(),
             speaks_chat: AtomicBool::default(),

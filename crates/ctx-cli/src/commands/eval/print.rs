@@ -18,9 +18,10 @@ const REASON_CHARS: usize = 400;
 
 /// Columns dropped on a narrow terminal, in this order. The page and `--json` have most of them.
 /// The first is the kind of a candidate, which its name shows.
-const SPARED: [&str; 12] = [
+const SPARED: [&str; 13] = [
     "kind",
     "block tokens",
+    "per point",
     "re-reads answered",
     "loose",
     "est. error",
@@ -86,6 +87,7 @@ fn replayed(report: &EvalReport) -> Table {
         ("ungrounded", |row| faults(row.ungrounded)),
         ("needed next", |row| share(row.needed_next.strict.share())),
         ("loose", |row| share(row.needed_next.loose.share())),
+        ("per point", |row| per_point(row).into()),
         ("block tokens", |row| thousands(row.block_tokens).into()),
         ("re-reads answered", |row| answered(row.needed_next.repeated)),
         ("wedges", |row| faults(row.wedges as u64)),
@@ -93,6 +95,14 @@ fn replayed(report: &EvalReport) -> Table {
         ("kind", |row| kind(row.kind).into()),
     ];
     Table::of(&report.rows, &SPARED, columns)
+}
+
+/// Returns the cost of one percent of the handles needed next.
+fn per_point(row: &EvalRow) -> String {
+    match (row.cost_usd, row.needed_next.strict.share()) {
+        (Some(cost), Some(share)) if share > 0.0 => usd(cost / (100.0 * share)),
+        _ => "-".to_owned(),
+    }
 }
 
 /// `1 of 61`.

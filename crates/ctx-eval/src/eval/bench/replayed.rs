@@ -49,22 +49,26 @@ impl ReplayLabels {
         view: &ContextView,
         kept: &mut KeptNext,
     ) -> Result<()> {
-        if let Some(needed) = self.needed.get(answer) {
-            let text = of_request(view)?;
-            for one in needed {
-                let Some(handle) = self.handles.get(one.handle) else { continue };
-                let is_in = handle.is_in(&text);
-                kept.loose.add(is_in);
-                if one.strict {
-                    kept.strict.add(is_in);
-                }
-            }
+        if self.needed.contains_key(answer) {
+            self.judge_text(answer, &of_request(view)?, kept);
         }
         if let Some(results) = self.repeated.get(answer) {
             let blocks = blocks(view)?;
             results.iter().for_each(|result| kept.repeated.add(holds(&blocks, result)));
         }
         Ok(())
+    }
+
+    /// Adds the needed handles that the text of a request has.
+    pub(in crate::eval) fn judge_text(&self, answer: &EntryId, text: &str, kept: &mut KeptNext) {
+        for one in self.needed.get(answer).into_iter().flatten() {
+            let Some(handle) = self.handles.get(one.handle) else { continue };
+            let is_in = handle.is_in(text);
+            kept.loose.add(is_in);
+            if one.strict {
+                kept.strict.add(is_in);
+            }
+        }
     }
 }
 

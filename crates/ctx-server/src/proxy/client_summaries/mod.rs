@@ -6,9 +6,11 @@
 //! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
 //! ```
 
+mod saved;
 mod written;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -28,6 +30,7 @@ use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
 
+use saved::SummaryFiles;
 pub(super) use written::{answer, remember, summarise, summarise_quoted};
 
 /// Maximum number of remembered summaries.
@@ -59,12 +62,13 @@ const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]
 const ASK: &str = "Summarise the conversation.";
 
 /// The summaries of clients.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ClientSummaries {
+    files: SummaryFiles,
     all: Mutex<VecDeque<Arc<Remembered>>>,
     /// Which summary stands in a message, by its owner, its text, and the message with those after it:
     /// several conversations may have summaries with the same text.
-    bound: Mutex<HashMap<(blake3::Hash, UnitDigest), Arc<Remembered>>>,
+    bound: Mutex<HashMap<(String, UnitDigest), Arc<Remembered>>>,
 }
 
 /// The history that a summary is of, as it was when the client asked.
@@ -82,11 +86,12 @@ struct SummarisedHistory {
 /// A summary that a client's model wrote.
 #[derive(Debug)]
 struct Remembered {
-    owner: blake3::Hash,
+    owner: String,
     text: String,
     /// The text by which it is found.
     normalised: String,
-    history: SummarisedHistory,
+    /// `None` for a summary of an earlier server, which has audited it.
+    history: Option<SummarisedHistory>,
     /// What it lost, after the audit.
     lost: OnceCell<Option<String>>,
     /// The record of its compaction, until it is part of a request's record.
@@ -98,7 +103,7 @@ struct Remembered {
 pub(super) struct AskedSummary {
     request: SummaryRequest,
     protocol: Protocol,
-    owner: blake3::Hash,
+    owner: String,
     history: SummarisedHistory,
     answer: Vec<u8>,
 }
@@ -151,7 +156,7 @@ impl SummarisedHistory {
 }
 
 impl Remembered {
-    fn new(owner: blake3::Hash, text: &str, history: SummarisedHistory) -> Self {
+    fn new(owner: String, text: &str, history: Option<SummarisedHistory>) -> Self {
         Self {
             owner,
             text: text.trim().to_owned(),
@@ -167,7 +172,17 @@ impl Remembered {
         let lost = self.lost.get().and_then(Option::as_deref).unwrap_or_default();
         let text = format!("{}\n\n{lost}", self.text);
         let summary = Message::text(Role::CompactionSummary, text.trim_end());
-        Entry::in_memory(id.clone(), summary).covering(self.history.originals())
+        let originals = self.history.as_ref().map(SummarisedHistory::originals);
+        Entry::in_memory(id.clone(), summary).covering(originals.unwrap_or_default())
+    }
+
+    /// Audits it. Returns what it lost, and the record of the audit.
+    fn audit(&self, proxy: &Proxy) -> Option<(String, CompactionRecord)> {
+        let history = self.history.as_ref()?;
+        let whole = history.to_summarise().ok()?;
+        let audited = ClientSummary::audit(whole, &self.text, LOST_TOKENS, clock::now())?;
+        let record = record_compaction(proxy, &history.conversation, None, &audited.compacted);
+        Some((audited.lost, record))
     }
 
     /// Sets the record, and returns the previous one.
@@ -189,9 +204,9 @@ impl AskedSummary {
         let is_quoted = request.is_quoted();
         let named = || named_conversation(proxy, client_request);
         let conversation = if is_quoted { named() } else { prepared }?;
-        let owner = owner(client_request);
+        let owner = owner(proxy, client_request);
         let state = conversation.state.lock().await;
-        let earlier = proxy.client_summaries.of(owner);
+        let earlier = proxy.client_summaries.of(&owner);
         let mut history = SummarisedHistory::of(state.session.as_ref()?, &earlier).ok()?;
         if !is_quoted {
             // The newest message asks.
@@ -213,11 +228,18 @@ impl AskedSummary {
         let answer = answer_text(self.protocol, &self.answer);
         let text = self.request.summary(&answer).filter(|text| text.len() <= MOST_BYTES);
         let Some(text) = text.filter(|_| self.answer.len() <= MOST_STREAMED) else { return };
-        proxy.client_summaries.add(Remembered::new(self.owner, text, self.history));
+        proxy.client_summaries.add(Remembered::new(self.owner, text, Some(self.history)));
     }
 }
 
 impl ClientSummaries {
+    /// Reads the summaries of earlier servers from a folder.
+    pub(super) fn at(folder: PathBuf) -> Self {
+        let files = SummaryFiles::at(folder);
+        let all = files.load().into_iter().map(Arc::new).collect();
+        Self { files, all: Mutex::new(all), bound: Mutex::default() }
+    }
+
     fn add(&self, summary: Remembered) {
         if summary.normalised.chars().nth(LEAST_CHARS - 1).is_none() {
             return;
@@ -225,7 +247,7 @@ impl ClientSummaries {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(Arc::new(summary));
         let bytes = |all: &VecDeque<Arc<Remembered>>| -> usize {
-            all.iter().map(|summary| summary.history.bytes).sum()
+            all.iter().filter_map(|summary| Some(summary.history.as_ref()?.bytes)).sum()
         };
         while all.len() > MOST || all.len() > 1 && bytes(&all) > MOST_HISTORIES {
             all.pop_front();
@@ -235,24 +257,19 @@ impl ClientSummaries {
     /// Remembers a summary of ctx of the whole session.
     fn add_own(
         &self,
-        owner: blake3::Hash,
+        owner: String,
         session: &HostedSession,
         text: &str,
         record: Option<CompactionRecord>,
     ) -> Result<()> {
-        let history = SummarisedHistory::of(session, &self.of(owner))?;
+        let history = Some(SummarisedHistory::of(session, &self.of(&owner))?);
         let (lost, record) = (OnceCell::new_with(Some(None)), Mutex::new(record));
         self.add(Remembered { lost, record, ..Remembered::new(owner, text, history) });
         Ok(())
     }
 
     /// Returns the summary that stands in these messages, as at their first use.
-    fn bound(
-        &self,
-        owner: blake3::Hash,
-        messages: &[&str],
-        newest: &Arc<Remembered>,
-    ) -> Arc<Remembered> {
+    fn bound(&self, owner: String, messages: &[&str], newest: &Arc<Remembered>) -> Arc<Remembered> {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         if bound.len() > MOST_BOUND {
             bound.clear();
@@ -263,7 +280,7 @@ impl ClientSummaries {
     }
 
     /// Returns the summaries of an owner, newest first.
-    fn of(&self, owner: blake3::Hash) -> Vec<Arc<Remembered>> {
+    fn of(&self, owner: &str) -> Vec<Arc<Remembered>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().rev().filter(|summary| summary.owner == owner).cloned().collect()
     }
@@ -276,8 +293,8 @@ pub(super) async fn put_back(
     client_request: &ClientRequest,
     body: &Bytes,
 ) -> Option<(Bytes, Option<CompactionRecord>)> {
-    let owner = owner(client_request);
-    let known = proxy.client_summaries.of(owner);
+    let owner = owner(proxy, client_request);
+    let known = proxy.client_summaries.of(&owner);
     let text = std::str::from_utf8(body).ok()?;
     if known.is_empty() || has_more_objects(text, MOST_OBJECTS) {
         return None;
@@ -297,15 +314,20 @@ pub(super) async fn put_back(
     }
     let near: Vec<_> = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
     let summary = &proxy.client_summaries.bound(owner, &near, found);
+    let is_new = summary.lost.get().is_none();
     let lost = summary.lost.get_or_init(|| async {
-        let history = summary.history.to_summarise().ok()?;
-        let audited = ClientSummary::audit(history, &summary.text, LOST_TOKENS, clock::now())?;
-        let id = &summary.history.conversation;
-        summary.set_record(Some(record_compaction(proxy, id, None, &audited.compacted)));
-        Some(audited.lost).filter(|lost| !lost.is_empty())
+        let (lost, record) = summary.audit(proxy)?;
+        summary.set_record(Some(record));
+        Some(lost).filter(|lost| !lost.is_empty())
     });
     let lost = lost.await.as_ref();
     let record = summary.set_record(None);
+    if is_new
+        && lost.is_some()
+        && let Err(error) = proxy.client_summaries.files.save(summary)
+    {
+        proxy.warn(&format!("what a summary lost is not put back after a restart: {error}"));
+    }
     let changed = lost.and_then(|lost| {
         message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
         let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
@@ -342,8 +364,9 @@ pub(super) fn recognised(
     SummaryRequest::of(&Request::parse(&client_request.route, text).ok()?)
 }
 
-fn owner(client_request: &ClientRequest) -> blake3::Hash {
-    blake3::hash(&client_request.owner())
+/// Returns the owner of a client's summaries, as a hash.
+fn owner(proxy: &Proxy, client_request: &ClientRequest) -> String {
+    proxy.salt.hash(&[b"summary", &client_request.owner()], 16)
 }
 
 /// Returns the conversation last used in the session that the client names.

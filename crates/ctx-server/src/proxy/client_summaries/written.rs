@@ -29,7 +29,7 @@ pub(in crate::proxy) async fn summarise_quoted(
         return Ok(None);
     };
     let Some(session) = &state.session else { return Ok(None) };
-    let owner = owner(client_request);
+    let owner = owner(proxy, client_request);
     proxy.client_summaries.add_own(owner, session, &text, Some(record))?;
     Ok(Some(text))
 }
@@ -43,7 +43,7 @@ pub(in crate::proxy) async fn remember(
 ) -> Result<()> {
     let state = conversation.state.lock().await;
     let Some(session) = &state.session else { return Ok(()) };
-    proxy.client_summaries.add_own(owner(client_request), session, text, None)
+    proxy.client_summaries.add_own(owner(proxy, client_request), session, text, None)
 }
 
 /// Summarises a whole session for its client.
@@ -54,7 +54,7 @@ pub(in crate::proxy) async fn summarise(
     models: Option<SummaryModels>,
     focus: Option<String>,
 ) -> Result<Option<Compacted>> {
-    let earlier = proxy.client_summaries.of(owner(client_request));
+    let earlier = proxy.client_summaries.of(&owner(proxy, client_request));
     let history = SummarisedHistory::of(session, &earlier)?.to_summarise()?;
     let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
     let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());

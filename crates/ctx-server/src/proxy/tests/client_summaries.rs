@@ -100,6 +100,33 @@ async fn what_the_summary_of_a_client_lost_is_put_back() {
 }
 
 #[tokio::test]
+async fn what_a_summary_lost_is_put_back_after_a_restart() {
+    let rig = Rig::new(provider(), by("audit")).await;
+    rig.post(MESSAGES, &anthropic(&with(conversation(), user(CLAUDE)))).await;
+    rig.post(MESSAGES, &anthropic(&continued(SUMMARY))).await;
+    let first = rig.last().json["messages"][0].clone();
+    assert!(first.to_string().contains(RULE), "{first}");
+    let (home, provider) = rig.end().await;
+    let saved = home.path().join("proxy/summaries");
+    std::fs::write(saved.join("torn.jsonl"), "{\"owner\":").unwrap();
+
+    let rig = Rig::at(home, provider, by("audit")).await;
+    let more = with(continued(SUMMARY), user("Thanks."));
+    rig.post(MESSAGES, &anthropic(&more)).await;
+    assert_eq!(rig.last().json["messages"][0], first);
+    assert_eq!(rig.proxy.trace().sessions().len(), 2, "its conversation goes on");
+    // A summary of that summary is audited too.
+    rig.post(MESSAGES, &anthropic(&with(more, user(CLAUDE)))).await;
+    rig.post(MESSAGES, &anthropic(&continued(SUMMARY))).await;
+    assert!(rig.last().json["messages"][0].to_string().contains(RULE));
+    // Another key gets nothing of it.
+    let other = [("x-api-key", "other"), ("content-type", "application/json")];
+    let body = anthropic(&continued(SUMMARY));
+    rig.send(Method::POST, MESSAGES, &other, body.to_string()).await;
+    assert_eq!(rig.last().json, body);
+}
+
+#[tokio::test]
 async fn a_failed_or_unaudited_summary_changes_nothing() {
     let failing = FakeProvider::builder().respond(|request| {
         match request.json.to_string().contains(CLAUDE) {
