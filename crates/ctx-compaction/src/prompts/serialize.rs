@@ -100,43 +100,34 @@ pub(crate) fn oversized_note(role: &Role, size: Tokens) -> String {
     format!("[Large {role} (~{thousands}K tokens) omitted]")
 }
 
+const OF_BRANCH: &str = "The following is a summary of a branch that this conversation came back \
+    from:\n\n<summary>\n";
+const OF_HISTORY: &str = "The conversation history before this point was compacted into the \
+    following summary:\n\n<summary>\n";
+
 fn parts(message: &Message, options: &SerializeOptions) -> Vec<(&'static str, String)> {
     let cap = options.text_chars;
+    let said = |text: String| bounded(text, cap);
     let mut parts: Vec<(&'static str, String)> = Vec::new();
     match message.role {
         Role::Assistant => {
             if options.thinking {
-                parts.push((
-                    "[Assistant thinking]: ",
-                    bounded(joined(message, thinking, "\n"), cap),
-                ));
+                parts.push(("[Assistant thinking]: ", said(joined(message, thinking, "\n"))));
             }
-            parts.push(("[Assistant]: ", bounded(joined(message, text, "\n"), cap)));
+            parts.push(("[Assistant]: ", said(joined(message, text, "\n"))));
             let calls: Vec<String> =
                 message.tool_calls().map(|call| call_text(call, cap)).collect();
             parts.push(("[Assistant tool calls]: ", calls.join("; ")));
         }
         Role::BranchSummary => {
-            let text = bounded(message.plain_text(), cap);
-            parts.push((
-                "[User]: ",
-                format!(
-                    "The following is a summary of a branch that this conversation came back \
-                     from:\n\n<summary>\n{text}</summary>"
-                ),
-            ));
+            let text = said(message.plain_text());
+            parts.push(("[User]: ", format!("{OF_BRANCH}{text}</summary>")));
         }
         Role::CompactionSummary => {
-            let text = bounded(message.plain_text(), cap);
-            parts.push((
-                "[User]: ",
-                format!(
-                    "The conversation history before this point was compacted into the \
-                     following summary:\n\n<summary>\n{text}\n</summary>"
-                ),
-            ));
+            let text = said(message.plain_text());
+            parts.push(("[User]: ", format!("{OF_HISTORY}{text}\n</summary>")));
         }
-        _ => parts.push(("[User]: ", bounded(joined(message, text, ""), cap))),
+        _ => parts.push(("[User]: ", said(joined(message, text, "")))),
     }
     for result in message.tool_results() {
         let texts: Vec<Cow<'_, str>> = result.content.iter().filter_map(text).collect();
