@@ -7,7 +7,6 @@ mod bounds;
 mod code;
 mod date;
 mod edges;
-mod lists;
 mod normal;
 mod number;
 mod path;
