@@ -45,8 +45,6 @@ pub enum BlockKind {
 pub struct Block<'a> {
     /// Its kind.
     pub kind: BlockKind,
-    /// The position of its text.
-    pub start: usize,
     /// Its text, without fences.
     pub text: &'a str,
     /// The number of lines of the code fence that contains it.
@@ -222,7 +220,6 @@ impl<'a> Reader<'a> {
         }
         let block = |Line { kind, range, fenced, .. }| Block {
             kind,
-            start: range.start,
             text: self.text.slice(range),
             fenced,
             spans: OnceCell::new(),

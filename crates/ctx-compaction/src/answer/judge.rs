@@ -58,7 +58,7 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
 }
 
 /// Returns the lines that are not headings and not "(none)".
-fn telling(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn telling(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| {
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
         let bare = bare.trim_end_matches(|c: char| !c.is_alphanumeric());

@@ -17,28 +17,15 @@ use super::without_markers;
 const TOOL_RESULT_MAX_CHARS: Chars = Chars(2_000);
 
 /// What is serialised, and the length limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SerializeOptions {
     /// Whether the model's thinking is included. Default: no.
     pub thinking: bool,
     /// Whether `[e:ID]` precedes each part, so that it can be cited. Default: no.
     pub citations: bool,
-    /// The maximum length of a tool result. Default: 2,000, as pi.
-    pub result_chars: Chars,
     /// The maximum length of any other text and of each argument of a call; a call as a whole is at
     /// most twice as long. Default: unlimited.
     pub text_chars: Option<Chars>,
-}
-
-impl Default for SerializeOptions {
-    fn default() -> Self {
-        Self {
-            thinking: false,
-            citations: false,
-            result_chars: TOOL_RESULT_MAX_CHARS,
-            text_chars: None,
-        }
-    }
 }
 
 /// Serialises the messages as one text, parts separated by blank lines: `[User]: `, `[Assistant
@@ -131,7 +118,7 @@ fn parts(message: &Message, options: &SerializeOptions) -> Vec<(&'static str, St
     }
     for result in message.tool_results() {
         let texts: Vec<Cow<'_, str>> = result.content.iter().filter_map(text).collect();
-        parts.push(("[Tool result]: ", cut_result(texts.concat(), options.result_chars)));
+        parts.push(("[Tool result]: ", cut_result(texts.concat(), TOOL_RESULT_MAX_CHARS)));
     }
     parts.retain(|(_, text)| !text.is_empty());
     parts

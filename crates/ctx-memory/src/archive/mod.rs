@@ -1,7 +1,7 @@
 //! `segments.jsonl`: the verbatim text of messages, one segment per line.
 //!
 //! ```text
-//! message --> SegmentMaker (text, redaction, tags, id) --> Segments::insert --> commit --> the disk
+//! message --> SegmentMaker (text, redaction, id) --> Segments::insert --> commit --> the disk
 //! ```
 //!
 //! The file is the source of truth: it is only appended to, or replaced atomically. Memory holds a
