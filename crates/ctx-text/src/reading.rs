@@ -106,7 +106,6 @@ impl<'a> Reading<'a> {
 /// let texts: Vec<&str> = blocks.iter().map(|block| block.text.trim()).collect();
 /// assert_eq!(texts, ["Run it:", "make test", "- never push"]);
 /// assert_eq!(blocks[1].kind, BlockKind::Code);
-/// assert_eq!(text[blocks[1].start..].lines().next(), Some("make test"));
 /// ```
 #[must_use]
 pub fn read(text: &str) -> Reading<'_> {

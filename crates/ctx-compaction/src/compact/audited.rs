@@ -77,9 +77,7 @@ impl CompactionRun {
             audit.kinds.entry(old.fact.kind).or_default().superseded += 1;
         }
         audit.reattributed = reattributed;
-        if telling(&summary).next().is_none() {
-            return None;
-        }
+        telling(&summary).next()?;
         summary.push_str(&after);
         self.weigh(AuditedSummary {
             summary,
