@@ -7,6 +7,7 @@ mod lock;
 mod log;
 mod newer;
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub use log::{LogFile, Medium, OsMedium, first_line};
 pub use newer::{is_newer, newer};
 
 /// Creates an error for a failed `operation` on `path`. The system's error is its source.
-pub fn io_error(operation: &'static str, path: &Path, error: io::Error) -> Error {
+pub fn io_error(operation: impl Into<Cow<'static, str>>, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::AlreadyExists => ErrorKind::Conflict,

@@ -29,7 +29,7 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
     let mut compared = 0;
     let mut age = i64::MIN / 2;
     let mut out = Vec::new();
-    let known = KnownWords::of(job);
+    let known = known_words(job);
     for (field, line) in lines(old) {
         // What these lines list is in the ledger of facts.
         if TOKENS.iter().any(|label| line.text.starts_with(label)) {
@@ -39,7 +39,7 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
         let (label, text) = unlabelled(&line.text);
         let result_of = text.split_inclusive(" → ").next().filter(|run| run.starts_with('`'));
         let ran_again = |run: &str| notes.iter().any(|note| note.text.starts_with(run));
-        if !is_work(field) && known.covers(text) || result_of.is_some_and(ran_again) {
+        if !is_work(field) && covers_words(&known, text) || result_of.is_some_and(ran_again) {
             continue;
         }
         let mut cites = line.cites;
@@ -160,38 +160,23 @@ fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
     found.map_or((None, text), |(label, rest)| (Some(label), rest))
 }
 
-/// The user's words that the ledger of facts has: lines of the previous summary that quote them come
-/// from the ledger, or no longer hold.
-struct KnownWords {
-    text: String,
+/// Returns the user's words that the ledger of facts has: lines of the previous summary that quote
+/// them come from the ledger, or no longer hold.
+fn known_words(job: &ExtractInput<'_>) -> Vec<String> {
+    let required = job.facts.required.iter().filter(|fact| fact.by_user);
+    let superseded = job.facts.superseded.iter().map(|old| &old.fact);
+    let all = required.filter(|fact| fact.kind.is_passage()).chain(superseded);
+    all.map(|fact| normal(&fact.text)).filter(|text| !text.is_empty()).collect()
 }
 
-impl KnownWords {
-    fn of(job: &ExtractInput<'_>) -> Self {
-        let required = job.facts.required.iter().filter(|fact| fact.by_user);
-        let superseded = job.facts.superseded.iter().map(|old| &old.fact);
-        let all = required.filter(|fact| fact.kind.is_passage()).chain(superseded);
-        let mut text = String::new();
-        for fact in all {
-            text.push_str(&normal(&fact.text));
-            text.push('\n');
-        }
-        Self { text }
-    }
-
-    /// Whether each sentence of a line is known.
-    fn covers(&self, line: &str) -> bool {
-        let lines = line.lines().flat_map(sentences).map(normal).filter(|words| !words.is_empty());
-        let mut count = 0;
-        for words in lines {
-            count += 1;
-            let known = |known: &str| known.contains(&words) || words.contains(known);
-            if !self.text.lines().any(|text| !text.is_empty() && known(text)) {
-                return false;
-            }
-        }
-        count > 0
-    }
+/// Whether each sentence of a line is known.
+fn covers_words(known: &[String], line: &str) -> bool {
+    let sentences = line.lines().flat_map(sentences).map(normal);
+    let mut words = sentences.filter(|words| !words.is_empty()).peekable();
+    let is_known = |words: String| {
+        known.iter().any(|known| known.contains(&words) || words.contains(known.as_str()))
+    };
+    words.peek().is_some() && words.all(is_known)
 }
 
 /// Text that clients put around a summary when they send it to the model.

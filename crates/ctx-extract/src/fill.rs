@@ -52,9 +52,8 @@ const LEFT_BY_LIGHT: u32 = 40;
 pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
     let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
-    let names = Tokens::saturating_from(job.budget.get() * u64::from(NAMES_SHARE) / 100);
-    let names = if job.facts.names.is_empty() { Tokens::ZERO } else { names };
-    let budget = job.budget - taken - names;
+    let names = if job.facts.names.is_empty() { 0 } else { NAMES_SHARE };
+    let budget = job.budget - taken - percent(job.budget, names);
     let room = Room {
         counter: job.counter,
         left: budget,
@@ -130,7 +129,7 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
 
 /// Returns a line of names that may be needed next and that the summary does not contain.
 fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<SummaryLine> {
-    let most = Tokens::saturating_from(job.budget.get() * 3 * u64::from(NAMES_SHARE) / 100);
+    let most = percent(job.budget, 3 * NAMES_SHARE);
     // The heading may be new.
     let room = left.min(most).0.checked_sub(job.counter.text("\n\n## Critical Context\n- ").0)?;
     let mut line = NAMES.to_owned();
@@ -212,32 +211,34 @@ impl Room<'_> {
                 }
             }
         }
-        let mut share = Tokens::saturating_from(self.budget.get() * u64::from(USER_SHARE) / 100);
-        for slot in &mut waiting {
-            let Some(note) = slot.take_if(|note| note.is_user) else { continue };
-            match self.take(note, share) {
-                Ok(cost) => share -= cost,
-                Err(note) => *slot = Some(note),
-            }
-        }
+        self.take_all(&mut waiting, USER_SHARE, |note| note.is_user);
         for (field, share) in SHARES {
-            let mut share = Tokens::saturating_from(self.budget.get() * u64::from(share) / 100);
-            for slot in &mut waiting {
-                let of_field = |note: &mut Note| note.field == field && note.weight >= LIGHT;
-                let Some(note) = slot.take_if(of_field) else { continue };
-                match self.take(note, share) {
-                    Ok(cost) => share -= cost,
-                    Err(note) => *slot = Some(note),
-                }
-            }
+            self.take_all(&mut waiting, share, |n| n.field == field && n.weight >= LIGHT);
         }
-        let spared = Tokens::saturating_from(self.budget.get() * u64::from(LEFT_BY_LIGHT) / 100);
+        let spared = percent(self.budget, LEFT_BY_LIGHT);
         for note in waiting.into_iter().flatten() {
             let most = if note.weight < LIGHT { self.left - spared } else { self.left };
             // Notes that do not fit are dropped.
             let _ = self.take(note, most);
         }
         self.chosen
+    }
+
+    /// Adds the wanted notes, as far as they fit into a share of the budget.
+    fn take_all(
+        &mut self,
+        waiting: &mut [Option<Note>],
+        share: u32,
+        wanted: impl Fn(&Note) -> bool,
+    ) {
+        let mut left = percent(self.budget, share);
+        for slot in waiting {
+            let Some(note) = slot.take_if(|note| wanted(note)) else { continue };
+            match self.take(note, left) {
+                Ok(cost) => left -= cost,
+                Err(note) => *slot = Some(note),
+            }
+        }
     }
 
     /// Adds a note that costs at most `most`, and returns its cost. A note that does not fit is
@@ -262,6 +263,10 @@ impl Room<'_> {
         };
         line + heading
     }
+}
+
+fn percent(tokens: Tokens, share: u32) -> Tokens {
+    Tokens::saturating_from(tokens.get() * u64::from(share) / 100)
 }
 
 fn line(note: &Note) -> SummaryLine {
@@ -322,8 +327,8 @@ fn turn_prefix(job: &ExtractInput<'_>) -> Option<(TurnPrefix, Tokens)> {
         + job
             .counter
             .text("## Original Request\n\n\n## Early Progress\n\n\n## Context for Suffix\n");
-    let share = Tokens::saturating_from(job.budget.get() * u64::from(TURN_SHARE) / 100);
-    let quote = Tokens::saturating_from(share.get() * u64::from(REQUEST_SHARE) / 100);
+    let share = percent(job.budget, TURN_SHARE);
+    let quote = percent(share, REQUEST_SHARE);
     if heading + Tokens(16) > share {
         return None;
     }

@@ -27,8 +27,9 @@ static CHECK: LazyLock<Regex> = LazyLock::new(|| {
 static NOT_A_WORD: LazyLock<Regex> =
     LazyLock::new(|| compiled(r#""[^"]*(?:"|$)|'[^']*(?:'|$)|\S*/\S*"#));
 
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a test uses all patterns of this file")
+/// Compiles a pattern of this crate.
+pub(crate) fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this crate")
 }
 
 /// The purpose of a command.
@@ -36,8 +37,6 @@ fn compiled(pattern: &str) -> Regex {
 pub enum Purpose {
     /// Tests, a build, a linter: its outcome is the state of the work.
     Check,
-    /// A commit.
-    Commit,
     /// An external effect: a push, a pull request, a release, a migration.
     Effect,
     /// Anything else.
@@ -99,7 +98,7 @@ pub fn essence(line: &str) -> String {
 pub fn purpose(line: &str, essence: &str) -> Purpose {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     if has(&["git commit"]) {
-        return Purpose::Commit;
+        return Purpose::Other;
     }
     if has(&LASTING) {
         return Purpose::Effect;
@@ -113,11 +112,6 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
 /// Returns the line `[main 1a2b3c4] subject` in the output of `git commit`.
 pub fn commit_line(output: &str) -> Option<&str> {
     output.lines().map(str::trim).take(200).find(|line| hash_of(line).is_some())
-}
-
-/// Returns the hash in that line.
-pub(crate) fn commit_hash(output: &str) -> Option<&str> {
-    commit_line(output).and_then(hash_of)
 }
 
 fn hash_of(line: &str) -> Option<&str> {
@@ -173,7 +167,7 @@ mod tests {
             (
                 "cd /a && git add -A && git commit -m \"x\"",
                 "git add -A && git commit -m \"x\"",
-                Purpose::Commit,
+                Purpose::Other,
             ),
             ("git push origin main", "git push origin main", Purpose::Effect),
             ("grep -rn test src", "grep -rn test src", Purpose::Other),

@@ -10,9 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::facts::DailyBudget;
 use ctx_search::SearchSettings;
 
-/// No model has longer vectors.
-const MOST_DIMENSIONS: f64 = 65_536.0;
-
 /// What computes vectors of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -74,6 +71,7 @@ pub struct Config {
     pub auto_recall_min_score: f64,
     /// The maximum number of segments; the oldest are evicted. Default: 1000000; 20000 in profile
     /// `memory-context`.
+    #[schemars(range(min = 1))]
     pub max_segments: u32,
     /// Whether a session may recall text from another session of the same agent. Default: false.
     pub cross_session: bool,
@@ -140,45 +138,6 @@ impl Config {
             set.add(glob.literal_separator(true).build().map_err(|e| not_a_pattern(pattern, &e))?);
         }
         set.build().map(ExcludedProjects).map_err(|e| not_a_pattern("", &e))
-    }
-
-    /// Rejects invalid values.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Config`], with the key.
-    pub(crate) fn check(&self) -> Result<()> {
-        let within = |key: &str, value: f64, least: f64, most: f64| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            let text = format!(
-                "'agents.defaults.memoryContext.{key}': expected a number from {least} to {most}"
-            );
-            Err(Error::new(ErrorKind::Config, text)
-                .with("value", value)
-                .hint("`ctx config schema` lists the keys with their defaults"))
-        };
-        within("autoRecallMinScore", self.auto_recall_min_score, 0.0, 1.0)?;
-        within("recall.trimTo", self.recall.trim_to, 0.1, 1.0)?;
-        within("maxSegments", self.max_segments.into(), 1.0, f64::from(u32::MAX))?;
-        within("knowledgeBudget.usdPerDay", self.knowledge_budget.usd_per_day, 0.0, f64::MAX)?;
-        self.excluded()?;
-        let dimensions = self.embedding_dimensions.map_or(1.0, f64::from);
-        within("embeddingDimensions", dimensions, 1.0, MOST_DIMENSIONS)?;
-        let search = &self.search;
-        for (key, value, most) in [
-            ("search.vectorWeight", search.vector_weight, 1.0),
-            ("search.hashWeight", search.hash_weight, 1.0),
-            ("search.k1", search.k1, 10.0),
-            ("search.b", search.b, 1.0),
-            ("search.spread", search.spread, 1.0),
-            ("search.dailyDecay", search.daily_decay, 1.0),
-            ("search.mmrLambda", search.mmr_lambda, 1.0),
-        ] {
-            within(key, value.into(), 0.0, most)?;
-        }
-        Ok(())
     }
 }
 
@@ -250,7 +209,6 @@ mod tests {
         let patterns = ["/home/me/secret/", "~/clients/*", "/a/**/private", "/all/**"];
         let exclude_projects = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
         let config = Config { exclude_projects, ..Config::default() };
-        config.check().unwrap();
         let excluded = config.excluded().unwrap();
         for (project, is_out) in [
             ("/home/me/secret".into(), true),
@@ -267,12 +225,12 @@ mod tests {
         }
         assert!(!Config::default().excluded().unwrap().has(Path::new("/")));
         let wrong = Config { exclude_projects: vec!["/a/[".into()], ..Config::default() };
-        let error = wrong.check().unwrap_err().to_string();
+        let error = wrong.excluded().unwrap_err().to_string();
         assert!(error.contains("'/a/['") && error.contains("excludeProjects"), "{error}");
         // These would exclude nothing.
         for pattern in ["", "  ", "src/cli", "$HOME/src", "~nobody/src", "./a"] {
             let wrong = Config { exclude_projects: vec![pattern.into()], ..Config::default() };
-            let error = wrong.check().unwrap_err();
+            let error = wrong.excluded().unwrap_err();
             assert!(error.hint_text().unwrap().contains("`~/`"), "{pattern}: {error}");
         }
     }

@@ -22,7 +22,6 @@ pub mod facts;
 mod layer;
 mod recall;
 mod store;
-mod tags;
 mod trim;
 
 use ctx_disk as disk;

@@ -1,17 +1,16 @@
 //! The patterns and words for redaction.
 
 use ctx_core::text::{Slice, head_bytes, tail_bytes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
-use ctx_core::{Error, ErrorKind, Result};
 use regex::Regex;
 use serde::Deserialize;
 
 use crate::check::{self, Check};
-use crate::name::FieldWords;
+use crate::name::{FieldWords, VALID};
 
 /// The number of bytes a pattern sees. A secret that is longer is redacted to its end.
 const WINDOW: usize = 8 << 10;
@@ -79,19 +78,14 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn builtin() -> Self {
-        Self::read().expect("the built-in tables are valid: tests read them")
-    }
-
-    fn read() -> Result<Self> {
-        let rows = parse(include_str!("../data/patterns.toml"))?;
-        let words = FieldWords::parse(include_str!("../data/words.toml"))?;
-        // Equal anchors of several rows are merged, in lower case.
-        let mut by_text: BTreeMap<String, Anchor> = BTreeMap::new();
-        for name in words.anchors() {
-            by_text.insert(name.to_owned(), Anchor::Name);
-        }
-        let mut texts: Vec<(String, Anchor)> = by_text.into_iter().collect();
+        let patterns = toml::from_str(include_str!("../data/patterns.toml"));
+        let Patterns { pattern: rows } = patterns.expect(VALID);
+        let words = FieldWords::builtin();
+        let names: BTreeSet<&str> = words.anchors().collect();
+        let names = names.into_iter().map(|name| (name.to_owned(), Anchor::Name));
+        let mut texts: Vec<(String, Anchor)> = names.collect();
         texts.extend(["-----begin ", "-----end "].map(|text| (text.to_owned(), Anchor::Block)));
+        // Equal anchors of several rows are merged, in lower case.
         let mut of_rows: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (nth, row) in rows.iter().enumerate() {
             for anchor in &row.anchors {
@@ -99,14 +93,11 @@ impl Table {
             }
         }
         texts.extend(of_rows.into_iter().map(|(text, rows)| (text, Anchor::Rows(rows))));
-        let failed = |e| Error::new(ErrorKind::Config, "too many redaction patterns").source(e);
-        let finder = insensitive(MatchKind::Standard)
-            .build(texts.iter().map(|(text, _)| text))
-            .map_err(failed)?;
-        let context =
-            insensitive(MatchKind::LeftmostLongest).build(words.context()).map_err(failed)?;
+        let finder = insensitive(MatchKind::Standard).build(texts.iter().map(|(text, _)| text));
+        let context = insensitive(MatchKind::LeftmostLongest).build(words.context());
+        let (finder, context) = (finder.expect(VALID), context.expect(VALID));
         let anchors = texts.into_iter().map(|(_, anchor)| anchor).collect();
-        Ok(Self { rows, anchors, finder, words, context })
+        Self { rows, anchors, finder, words, context }
     }
 
     /// Returns the anchors in a text, sorted by their ends.
@@ -180,11 +171,4 @@ fn insensitive(kind: MatchKind) -> AhoCorasickBuilder {
     let mut builder = AhoCorasick::builder();
     builder.ascii_case_insensitive(true).match_kind(kind);
     builder
-}
-
-fn parse(toml: &str) -> Result<Vec<PatternRow>> {
-    let parsed: Patterns = toml::from_str(toml).map_err(|e| {
-        Error::new(ErrorKind::Config, "cannot read the redaction patterns").source(e)
-    })?;
-    Ok(parsed.pattern)
 }

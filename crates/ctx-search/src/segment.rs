@@ -58,7 +58,7 @@ pub struct Segment {
     pub content: String,
     /// Its size in tokens, by the counter of the profile.
     pub tokens: u32,
-    /// Its tags.
+    /// What is known about it.
     #[serde(default)]
     pub metadata: Metadata,
     /// The transcript entry it comes from.
@@ -66,14 +66,10 @@ pub struct Segment {
     pub entry_id: Option<String>,
 }
 
-/// The tags of a segment, found by rules.
+/// What is known about a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
-    /// Topics, such as `database` or `testing`.
-    pub topics: Vec<String>,
-    /// Names: files, URLs, ids, names in code.
-    pub entities: Vec<String>,
     /// For a tool result: what its call named, such as a path or a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,

@@ -36,8 +36,8 @@ pub use reading::{Block, BlockKind, Reading, Sentence, read};
 pub use scan::{Term, TermKind, Terms};
 pub use sentences::{Bullet, bullet, clip, sentences};
 pub use span::{
-    NormalForm, Number, Span, SpanKind, day_len, normal_form, number, spans, split_line,
-    stands_alone,
+    NormalForm, Number, Span, SpanKind, day_len, joins, normal_form, number, spans, split_line,
+    stands_alone, trailing_digits,
 };
 pub use weight::{is_emoji, without_case};
 pub use word_list::WordList;

@@ -45,8 +45,6 @@ pub enum BlockKind {
 pub struct Block<'a> {
     /// Its kind.
     pub kind: BlockKind,
-    /// The position of its text.
-    pub start: usize,
     /// Its text, without fences.
     pub text: &'a str,
     /// The number of lines of the code fence that contains it.
@@ -108,7 +106,6 @@ impl<'a> Reading<'a> {
 /// let texts: Vec<&str> = blocks.iter().map(|block| block.text.trim()).collect();
 /// assert_eq!(texts, ["Run it:", "make test", "- never push"]);
 /// assert_eq!(blocks[1].kind, BlockKind::Code);
-/// assert_eq!(text[blocks[1].start..].lines().next(), Some("make test"));
 /// ```
 #[must_use]
 pub fn read(text: &str) -> Reading<'_> {
@@ -222,7 +219,6 @@ impl<'a> Reader<'a> {
         }
         let block = |Line { kind, range, fenced, .. }| Block {
             kind,
-            start: range.start,
             text: self.text.slice(range),
             fenced,
             spans: OnceCell::new(),

@@ -44,28 +44,21 @@ impl Flaw {
 /// Returns the cleaned text of an answer to `prompt`, if it is usable. Does not check its length.
 pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
     let text = cleaned(&answer.text);
-    let flaw = if telling(&text).next().is_none() {
-        Some(Flaw::Empty)
-    } else if answer.cut_off {
-        Some(Flaw::CutOff)
-    } else if is_refusal(&text) {
-        Some(Flaw::Refusal)
-    } else if is_repetition(&text) {
-        Some(Flaw::Repetition)
-    } else if is_echo(&text, prompt) {
-        Some(Flaw::Echo)
-    } else if is_thin(&answer.text, &text, prompt) {
-        Some(Flaw::Thin)
-    } else if is_unrelated(&text, prompt) {
-        Some(Flaw::Unrelated)
-    } else {
-        None
-    };
-    flaw.map_or(Ok(text), Err)
+    let flaws = [
+        (telling(&text).next().is_none(), Flaw::Empty),
+        (answer.cut_off, Flaw::CutOff),
+        (is_refusal(&text), Flaw::Refusal),
+        (is_repetition(&text), Flaw::Repetition),
+        (is_echo(&text, prompt), Flaw::Echo),
+        (is_thin(&answer.text, &text, prompt), Flaw::Thin),
+        (is_unrelated(&text, prompt), Flaw::Unrelated),
+    ];
+    let flaw = flaws.into_iter().find(|(is_flawed, _)| *is_flawed);
+    flaw.map_or(Ok(text), |(_, flaw)| Err(flaw))
 }
 
 /// Returns the lines that are not headings and not "(none)".
-fn telling(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn telling(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| {
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
         let bare = bare.trim_end_matches(|c: char| !c.is_alphanumeric());

@@ -6,4 +6,4 @@ mod judge;
 
 use clean::visible;
 pub(crate) use clean::{cleaned, sanitised};
-pub(crate) use judge::{Flaw, checked};
+pub(crate) use judge::{Flaw, checked, telling};

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use ctx_core::text::Slice;
-use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
+use ctx_text::{Gist, NormalForm, gist, joins, normal_form, spans};
 
 use super::sheet::{FoundFact, Sheet};
 
@@ -95,7 +95,6 @@ fn begins_clause(before: &str) -> bool {
 }
 
 fn continues(passage: &str, after: &str) -> bool {
-    let joins = |c: char| (c.is_alphanumeric() && !ctx_text::is_cjk(c)) || c == '_';
     passage.chars().next_back().is_some_and(joins) && after.chars().next().is_some_and(joins)
 }
 

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use ctx_facts::{RequiredFact, citations};
-use ctx_text::{Gist, NormalForm, Span, SpanKind, gist, is_cjk, normal_form, spans, stands_alone};
+use ctx_text::{
+    Gist, NormalForm, Span, SpanKind, gist, is_cjk, joins, normal_form, spans, stands_alone,
+};
 
 use super::passage::collapse;
 
@@ -191,7 +193,6 @@ pub(super) fn tokens<'a>(
 
 /// Returns the runs of letters, digits and underscores in a text. Each Chinese character is a run.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let joins = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || c == '_';
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
         let (start, first) = chars.find(|&(_, c)| joins(c) || is_cjk(c))?;

@@ -7,7 +7,7 @@ use ctx_core::{
     Compacted, Counter, EntryId, Message, Projected, Projection, ProjectionKey, Role, Tokens,
 };
 
-use crate::answer::sanitised;
+use crate::answer::{sanitised, telling};
 use crate::audit::coverage;
 use crate::prompts::escaped;
 use crate::repair::reattribute;
@@ -77,9 +77,7 @@ impl CompactionRun {
             audit.kinds.entry(old.fact.kind).or_default().superseded += 1;
         }
         audit.reattributed = reattributed;
-        if !says_something(&summary) {
-            return None;
-        }
+        telling(&summary).next()?;
         summary.push_str(&after);
         self.weigh(AuditedSummary {
             summary,
@@ -273,12 +271,6 @@ impl Saving {
         });
         saving.collect()
     }
-}
-
-/// Whether a summary contains more than headings.
-fn says_something(summary: &str) -> bool {
-    let mut lines = summary.lines().map(str::trim);
-    lines.any(|line| line.contains(char::is_alphanumeric) && !line.starts_with('#'))
 }
 
 /// Returns the file lists for the end of a summary.

@@ -186,18 +186,18 @@ impl<'a> Calls<'a> {
         match answer {
             Either::Left((Ok(answer), _)) => {
                 let cost = answer.usage.as_ref().and_then(|usage| model.cost(usage));
-                let checked = checked(&answer, &request.prompt);
-                open.close(CallEnd::Answer(&answer, cost, checked.as_ref().err()));
-                checked.map_err(Failure::Unusable)
+                let checked = checked(&answer, &request.prompt).map_err(Failure::Unusable);
+                let flaw = checked.as_ref().err().map(Failure::reason);
+                open.close(Some((&answer, cost)), flaw, true);
+                checked
             }
             Either::Left((Err(error), _)) => {
-                open.close(CallEnd::Error(&error));
+                open.close(None, Some(error.to_string()), error.may_be_billed());
                 Err(Failure::Refused(error))
             }
             Either::Right(_) => {
                 let waited = self.timer.elapsed().saturating_sub(started);
-                let why = format!("no answer after {} s", waited.as_secs());
-                open.close(CallEnd::Abandoned(&why));
+                open.close(None, Some(format!("no answer after {} s", waited.as_secs())), true);
                 let over = self.timer.elapsed() >= self.deadline;
                 Err(if over { Failure::Deadline } else { Failure::Timeout })
             }
@@ -253,46 +253,31 @@ struct OpenCall<'c, 'a> {
     is_closed: bool,
 }
 
-#[derive(Clone, Copy)]
-enum CallEnd<'e> {
-    Answer(&'e Summary, Option<f64>, Option<&'e Flaw>),
-    Error(&'e Error),
-    Abandoned(&'e str),
-}
-
 impl OpenCall<'_, '_> {
-    fn close(&mut self, ending: CallEnd<'_>) {
+    /// Records the answer with its cost, or why there is none. A call without a known cost counts
+    /// as estimated.
+    fn close(
+        &mut self,
+        answer: Option<(&Summary, Option<f64>)>,
+        error: Option<String>,
+        may_be_billed: bool,
+    ) {
         self.is_closed = true;
         let millis = self.calls.timer.elapsed().saturating_sub(self.began).as_millis();
         let mut state = self.calls.state();
-        let answered = matches!(ending, CallEnd::Answer(..));
-        let (error, usage, cost_usd) = match ending {
-            CallEnd::Answer(answer, cost, flaw) => {
-                let cost = state.spend.settle(self.estimate, cost);
-                (flaw.map(|flaw| flaw.reason().to_owned()), answer.usage, cost)
-            }
-            CallEnd::Error(error) => {
-                let cost = match error.may_be_billed() {
-                    true => state.spend.settle(self.estimate, None),
-                    false => {
-                        state.spend.release(self.estimate);
-                        None
-                    }
-                };
-                (Some(error.to_string()), None, cost)
-            }
-            CallEnd::Abandoned(why) => {
-                (Some(why.to_owned()), None, state.spend.settle(self.estimate, None))
-            }
+        let cost = answer.and_then(|(_, cost)| cost);
+        let cost_usd = match may_be_billed {
+            true => state.spend.settle(self.estimate, cost),
+            false => state.spend.release(self.estimate),
         };
         state.log.cost_usd = state.spend.total();
         state.log.calls.push(SummaryCall {
             model: std::mem::take(&mut self.model),
             task: std::mem::take(&mut self.task),
             ok: error.is_none(),
-            answered,
+            answered: answer.is_some(),
             error,
-            usage,
+            usage: answer.and_then(|(answer, _)| answer.usage),
             cost_usd,
             millis: u64::try_from(millis).unwrap_or(u64::MAX),
         });
@@ -302,7 +287,7 @@ impl OpenCall<'_, '_> {
 impl Drop for OpenCall<'_, '_> {
     fn drop(&mut self) {
         if !self.is_closed {
-            self.close(CallEnd::Abandoned("cancelled before it answered"));
+            self.close(None, Some("cancelled before it answered".to_owned()), true);
         }
     }
 }

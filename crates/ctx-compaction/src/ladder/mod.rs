@@ -9,6 +9,8 @@ mod spend;
 mod strategy;
 mod trim;
 
+use std::collections::VecDeque;
+
 use ctx_core::{SummaryModels, Tokens};
 
 use crate::prompts::{Prompts, Subject};
@@ -17,7 +19,7 @@ use ctx_extract::{ExtractInput, extract};
 use ctx_facts::FactLedger;
 
 use calls::{Calls, Failure, TimeShare};
-use strategy::{Input, SummaryWriter};
+use strategy::{Input, ModelSummary, SummaryWriter};
 
 /// No model is called for a summary below this size.
 const LEAST_ASKED: Tokens = Tokens(128);
@@ -122,26 +124,20 @@ async fn climb(
     }
     let prompts = Prompts::of(job);
     let calls = Calls::new(job, &*models.timer, log);
-    let last = models.chain.len().saturating_sub(1);
-    let mut again = Vec::new();
-    for (at, model) in models.chain.iter().enumerate() {
-        let time_share = if at < last { TimeShare::Half } else { TimeShare::All };
-        let asked = (&**model, time_share);
-        match attempt(job, subject, &prompts, &calls, asked, Input::All).await {
-            Ok(draft) => return Some(draft),
-            Err(failure) if failure.is_final() => return None,
-            Err(Failure::Oversized(_)) => again.push((model, Input::WithoutOversized)),
-            Err(failure) if failure.is_about_length() => again.push((model, Input::Less)),
-            Err(_) => {}
-        }
-    }
-    let last = again.len().saturating_sub(1);
-    for (at, (model, input)) in again.into_iter().enumerate() {
-        let time_share = if at < last { TimeShare::Half } else { TimeShare::All };
+    let mut round: VecDeque<_> = models.chain.iter().map(|model| (model, Input::All)).collect();
+    let mut again = VecDeque::new();
+    while let Some((model, input)) = round.pop_front() {
+        let time_share = if round.is_empty() { TimeShare::All } else { TimeShare::Half };
         match attempt(job, subject, &prompts, &calls, (&**model, time_share), input).await {
             Ok(draft) => return Some(draft),
             Err(failure) if failure.is_final() => return None,
+            Err(_) if input != Input::All => {}
+            Err(Failure::Oversized(_)) => again.push_back((model, Input::WithoutOversized)),
+            Err(failure) if failure.is_about_length() => again.push_back((model, Input::Less)),
             Err(_) => {}
+        }
+        if round.is_empty() {
+            std::mem::swap(&mut round, &mut again);
         }
     }
     None
@@ -155,24 +151,16 @@ async fn attempt(
     asked: (&dyn ctx_core::Summarizer, TimeShare),
     input: Input,
 ) -> Result<SummaryDraft, Failure> {
-    let written = match SummaryWriter::new(job, subject, prompts, calls, asked, input) {
-        Ok(desk) => desk.summarize().await,
-        Err(failure) => Err(failure),
-    };
+    let write =
+        async || SummaryWriter::new(job, subject, prompts, calls, asked, input)?.summarize().await;
+    let written = write().await;
     let model = asked.0.name().to_owned();
-    match written {
-        Ok(written) => {
-            let rung = match written.omitted {
-                0 => Rung::Model,
-                _ => Rung::WithoutOversized,
-            };
-            Ok(SummaryDraft { text: written.text, notes: written.notes, rung, model })
-        }
-        Err(failure) => {
-            calls.note(format!("{model}: {}", failure.reason()));
-            Err(failure)
-        }
+    if let Err(failure) = &written {
+        calls.note(format!("{model}: {}", failure.reason()));
     }
+    let ModelSummary { text, notes, omitted } = written?;
+    let rung = if omitted == 0 { Rung::Model } else { Rung::WithoutOversized };
+    Ok(SummaryDraft { text, notes, rung, model })
 }
 
 /// Returns the text that replaces history without a summary.

@@ -32,7 +32,6 @@ impl PromptMessages {
             citations: true,
             // No more could be sent in any case; this bounds the work on a huge message.
             text_chars: Some(gauge.most_chars(window)),
-            ..SerializeOptions::default()
         };
         let len = job.messages.len();
         let mut messages = Self {

@@ -51,8 +51,9 @@ impl Spend {
     }
 
     /// Ends a call that was refused before any work, and so cost nothing.
-    pub(crate) fn release(&mut self, estimate: Option<f64>) {
+    pub(crate) fn release(&mut self, estimate: Option<f64>) -> Option<f64> {
         self.promised = (self.promised - sound(estimate).unwrap_or(0.0)).max(0.0);
+        None
     }
 
     /// Returns the money spent, if any price was known.

@@ -69,42 +69,24 @@ impl CutPoints {
         demanded: bool,
     ) -> Result<usize, String> {
         let len = history.items.len();
-        if len < 2 {
-            return Err(match len {
-                0 => "there are no messages".to_owned(),
-                _ => "there is only one message".to_owned(),
-            });
+        match len {
+            0 => return Err("there are no messages".to_owned()),
+            1 => return Err("there is only one message".to_owned()),
+            _ => {}
         }
         let mut from = self.wanted(history, config, limits);
         if from == 0 && self.fits(0) {
             if !demanded {
-                return Err(format!(
-                    "all {len} messages ({} tokens) fit and are kept",
-                    self.kept(0)
-                ));
+                let kept = self.kept(0);
+                return Err(format!("all {len} messages ({kept} tokens) fit and are kept"));
             }
             from = self.half(history);
         }
-        let found = if config.split_turns {
-            self.within(from, &self.can)
-        } else {
-            let before_user: Vec<bool> = self
-                .can
-                .iter()
-                .zip(&history.items)
-                .map(|(&can, item)| can && item.is_user)
-                .collect();
-            let whole = self.whole_turns(from, &before_user);
-            match whole {
-                None if !demanded => {
-                    return Err(
-                        "every cut would separate a user message from its answer".to_owned()
-                    );
-                }
-                None => self.within(from, &self.can),
-                found => found,
-            }
-        };
+        let whole = if config.split_turns { None } else { self.whole_turns(from, history) };
+        if whole.is_none() && !config.split_turns && !demanded {
+            return Err("every cut would separate a user message from its answer".to_owned());
+        }
+        let found = whole.or_else(|| self.within(from));
         found.ok_or_else(|| "all messages belong to one tool call and its results".to_owned())
     }
 
@@ -142,30 +124,26 @@ impl CutPoints {
 
     /// Returns the first position from `from` on that keeps what fits, else the one that keeps
     /// least.
-    fn within(&self, from: usize, places: &[bool]) -> Option<usize> {
-        let all = || (0..places.len()).filter(|&at| places[at]);
+    fn within(&self, from: usize) -> Option<usize> {
+        let all = || (0..self.can.len()).filter(|&at| self.can[at]);
         all().find(|&at| at >= from && self.fits(at)).or_else(|| all().next_back())
     }
 
-    /// Like [`CutPoints::within`], but falls back to earlier positions. One that keeps too much is
-    /// accepted only if truncated tool results make it fit.
-    fn whole_turns(&self, from: usize, places: &[bool]) -> Option<usize> {
-        let all = || (0..places.len()).filter(|&at| places[at]);
+    /// Like [`CutPoints::within`], but only before messages of the user, and falls back to earlier
+    /// positions. One that keeps too much is accepted only if truncated tool results make it fit.
+    fn whole_turns(&self, from: usize, history: &History) -> Option<usize> {
+        let all = || (0..self.can.len()).filter(|&at| self.can[at] && history.items[at].is_user);
         all()
             .find(|&at| at >= from && self.fits(at))
             .or_else(|| all().rfind(|&at| at < from && self.fits(at)))
-            .or_else(|| all().next_back().filter(|&at| self.fits_shortened(at)))
+            .or_else(|| all().next_back().filter(|&at| self.within_budget(self.least[at], at)))
     }
 
     fn fits(&self, cut: usize) -> bool {
-        self.within_budget(self.kept[cut], self.staying[cut])
+        self.within_budget(self.kept[cut], cut)
     }
 
-    fn fits_shortened(&self, cut: usize) -> bool {
-        self.within_budget(self.least[cut], self.staying[cut])
-    }
-
-    fn within_budget(&self, kept: Tokens, staying: Tokens) -> bool {
-        kept <= self.budget.kept && kept + staying <= self.budget.messages
+    fn within_budget(&self, kept: Tokens, cut: usize) -> bool {
+        kept <= self.budget.kept && kept + self.staying[cut] <= self.budget.messages
     }
 }

@@ -73,33 +73,26 @@ impl Prompts {
         if let Some(previous) = previous {
             prompt.push_str(&fenced("previous-summary", previous));
         }
-        let task = match (subject, previous) {
-            (Subject::History, None) => {
-                [INITIAL, "\n", SECTIONS, "\n", CRITICAL_CONTEXT, "\n", KEEP].concat()
-            }
-            (Subject::History, Some(_)) => {
-                [UPDATE, "\n", SECTIONS, "\n", CRITICAL_CONTEXT, "\n", KEEP].concat()
-            }
-            (Subject::Branch, None) => [BRANCH, "\n", SECTIONS, "\n", KEEP].concat(),
-            (Subject::Branch, Some(_)) => {
-                [BRANCH, "\n", UPDATE, "\n", SECTIONS, "\n", KEEP].concat()
-            }
-            (Subject::TurnPrefix, None) => TURN_PREFIX.to_owned(),
-            (Subject::TurnPrefix, Some(_)) => [TURN_PREFIX, "\n", TURN_PREFIX_UPDATE].concat(),
+        let task: &[&str] = match (subject, previous) {
+            (Subject::History, None) => &[INITIAL, SECTIONS, CRITICAL_CONTEXT, KEEP],
+            (Subject::History, Some(_)) => &[UPDATE, SECTIONS, CRITICAL_CONTEXT, KEEP],
+            (Subject::Branch, None) => &[BRANCH, SECTIONS, KEEP],
+            (Subject::Branch, Some(_)) => &[BRANCH, UPDATE, SECTIONS, KEEP],
+            (Subject::TurnPrefix, None) => &[TURN_PREFIX],
+            (Subject::TurnPrefix, Some(_)) => &[TURN_PREFIX, TURN_PREFIX_UPDATE],
         };
-        self.request(prompt, &task, max)
+        self.request(prompt, task, max)
     }
 
     /// Builds a request to merge several summaries into one.
     pub(crate) fn merge(&self, parts: &[String], max: Tokens) -> SummaryRequest {
         let prompt: String = parts.iter().map(|part| fenced("partial-summary", part)).collect();
-        let task = [MERGE, "\n", SECTIONS, "\n", CRITICAL_CONTEXT].concat();
-        self.request(prompt, &task, max)
+        self.request(prompt, &[MERGE, SECTIONS, CRITICAL_CONTEXT], max)
     }
 
     /// Builds a request to shorten a summary.
     pub(crate) fn condense(&self, summary: &str, max: Tokens) -> SummaryRequest {
-        self.request(fenced("previous-summary", summary), CONDENSE, max)
+        self.request(fenced("previous-summary", summary), &[CONDENSE], max)
     }
 
     /// Returns the longest prompt, without its material.
@@ -110,8 +103,8 @@ impl Prompts {
         text
     }
 
-    fn request(&self, mut prompt: String, task: &str, max: Tokens) -> SummaryRequest {
-        prompt.push_str(task.trim_end());
+    fn request(&self, mut prompt: String, task: &[&str], max: Tokens) -> SummaryRequest {
+        prompt.push_str(task.join("\n").trim_end());
         prompt.push_str(&self.wishes);
         // Models overshoot the stated length; the output limit is a separate bound.
         let wanted = max.scale(0.8);
@@ -152,12 +145,11 @@ fn focus(job: &SummaryJob) -> Option<String> {
         (job.focus.as_deref(), MAX_FOCUS_CHARS),
         (job.config.custom_instructions.as_deref(), MAX_INSTRUCTION_CHARS),
     ];
-    let given: Vec<_> = wishes
-        .into_iter()
-        .filter_map(|(text, max)| Some((text?, max)))
-        .filter(|(text, _)| !text.trim().is_empty())
-        .map(|(text, max)| fence::wish("focus", text, max))
-        .collect();
+    let given = wishes.into_iter().filter_map(|(text, max)| {
+        let text = text.filter(|text| !text.trim().is_empty())?;
+        Some(fence::wish("focus", text, max))
+    });
+    let given: Vec<String> = given.collect();
     (!given.is_empty()).then(|| {
         format!(
             "Dwell on what is asked for here, as far as the conversation holds it; it changes \

@@ -17,28 +17,15 @@ use super::without_markers;
 const TOOL_RESULT_MAX_CHARS: Chars = Chars(2_000);
 
 /// What is serialised, and the length limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SerializeOptions {
     /// Whether the model's thinking is included. Default: no.
     pub thinking: bool,
     /// Whether `[e:ID]` precedes each part, so that it can be cited. Default: no.
     pub citations: bool,
-    /// The maximum length of a tool result. Default: 2,000, as pi.
-    pub result_chars: Chars,
     /// The maximum length of any other text and of each argument of a call; a call as a whole is at
     /// most twice as long. Default: unlimited.
     pub text_chars: Option<Chars>,
-}
-
-impl Default for SerializeOptions {
-    fn default() -> Self {
-        Self {
-            thinking: false,
-            citations: false,
-            result_chars: TOOL_RESULT_MAX_CHARS,
-            text_chars: None,
-        }
-    }
 }
 
 /// Serialises the messages as one text, parts separated by blank lines: `[User]: `, `[Assistant
@@ -100,47 +87,38 @@ pub(crate) fn oversized_note(role: &Role, size: Tokens) -> String {
     format!("[Large {role} (~{thousands}K tokens) omitted]")
 }
 
+const OF_BRANCH: &str = "The following is a summary of a branch that this conversation came back \
+    from:\n\n<summary>\n";
+const OF_HISTORY: &str = "The conversation history before this point was compacted into the \
+    following summary:\n\n<summary>\n";
+
 fn parts(message: &Message, options: &SerializeOptions) -> Vec<(&'static str, String)> {
     let cap = options.text_chars;
+    let said = |text: String| bounded(text, cap);
     let mut parts: Vec<(&'static str, String)> = Vec::new();
     match message.role {
         Role::Assistant => {
             if options.thinking {
-                parts.push((
-                    "[Assistant thinking]: ",
-                    bounded(joined(message, thinking, "\n"), cap),
-                ));
+                parts.push(("[Assistant thinking]: ", said(joined(message, thinking, "\n"))));
             }
-            parts.push(("[Assistant]: ", bounded(joined(message, text, "\n"), cap)));
+            parts.push(("[Assistant]: ", said(joined(message, text, "\n"))));
             let calls: Vec<String> =
                 message.tool_calls().map(|call| call_text(call, cap)).collect();
             parts.push(("[Assistant tool calls]: ", calls.join("; ")));
         }
         Role::BranchSummary => {
-            let text = bounded(message.plain_text(), cap);
-            parts.push((
-                "[User]: ",
-                format!(
-                    "The following is a summary of a branch that this conversation came back \
-                     from:\n\n<summary>\n{text}</summary>"
-                ),
-            ));
+            let text = said(message.plain_text());
+            parts.push(("[User]: ", format!("{OF_BRANCH}{text}</summary>")));
         }
         Role::CompactionSummary => {
-            let text = bounded(message.plain_text(), cap);
-            parts.push((
-                "[User]: ",
-                format!(
-                    "The conversation history before this point was compacted into the \
-                     following summary:\n\n<summary>\n{text}\n</summary>"
-                ),
-            ));
+            let text = said(message.plain_text());
+            parts.push(("[User]: ", format!("{OF_HISTORY}{text}\n</summary>")));
         }
-        _ => parts.push(("[User]: ", bounded(joined(message, text, ""), cap))),
+        _ => parts.push(("[User]: ", said(joined(message, text, "")))),
     }
     for result in message.tool_results() {
         let texts: Vec<Cow<'_, str>> = result.content.iter().filter_map(text).collect();
-        parts.push(("[Tool result]: ", cut_result(texts.concat(), options.result_chars)));
+        parts.push(("[Tool result]: ", cut_result(texts.concat(), TOOL_RESULT_MAX_CHARS)));
     }
     parts.retain(|(_, text)| !text.is_empty());
     parts

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ctx_core::text::{Slice, head_bytes};
-use ctx_text::{Span, SpanKind, WordList, is_cjk, number, split_line};
+use ctx_text::{Span, SpanKind, WordList, joins, number, split_line, trailing_digits};
 
 /// Words that precede an exit code.
 static EXIT_LEADS: WordList = WordList::new("exit_leads");
@@ -126,12 +126,8 @@ fn measure(text: &str) -> Vec<Vec<Place>> {
     ways
 }
 
-fn last_digits(text: &str) -> &str {
-    text.slice(text.trim_end_matches(|c: char| c.is_ascii_digit()).len()..)
-}
-
 fn error(text: &str) -> Vec<Vec<Place>> {
-    let digits = last_digits(text);
+    let digits = trailing_digits(text);
     let lower = text.to_ascii_lowercase();
     let spoken =
         lower.contains([' ', ':', '=', '_', '(']) || lower.contains('码') || digits == text;
@@ -148,7 +144,7 @@ fn error(text: &str) -> Vec<Vec<Place>> {
 
 fn id(text: &str) -> Vec<Vec<Place>> {
     let mut ways = vec![vec![loose(text)]];
-    let digits = last_digits(text);
+    let digits = trailing_digits(text);
     let lower = text.to_ascii_lowercase();
     if !digits.is_empty()
         && (text.starts_with('#') || lower.contains([' ', '#', ':', '=']) || text.contains("端口"))
@@ -198,7 +194,6 @@ impl Place {
     pub(super) fn stands_at(&self, text: &str, range: &Range<usize>) -> bool {
         let before = text.slice(..range.start);
         let after = text.slice(range.end..);
-        let joins = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || c == '_';
         let opens = self.words.chars().next().is_some_and(joins);
         let closes = self.words.chars().next_back().is_some_and(joins);
         let free_before = !opens || !before.chars().next_back().is_some_and(joins);

@@ -5,7 +5,7 @@ mod claim;
 use std::collections::HashSet;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use ctx_core::{Block, EntryId, ToolResult};
+use ctx_core::{Block, EntryId};
 use indexmap::IndexMap;
 
 use ctx_facts::{CitedMessage, RequiredFact, citations, strings};
@@ -124,7 +124,7 @@ impl SourceIndex {
                     }
                 }
             }
-            Block::ToolResult(result) => self.result(result),
+            Block::ToolResult(result) => result.content.iter().for_each(|block| self.block(block)),
             Block::Bash(run) => {
                 self.push(&run.command);
                 self.push(&run.output);
@@ -133,21 +133,8 @@ impl SourceIndex {
                 }
             }
             Block::Opaque { json } => self.push(json.as_str()),
-            Block::Image(image) => {
-                if image.is_url {
-                    self.push(&image.data);
-                }
-            }
-        }
-    }
-
-    fn result(&mut self, result: &ToolResult) {
-        for block in &result.content {
-            match block {
-                Block::Text { text } => self.push(text),
-                Block::Opaque { json } => self.push(json.as_str()),
-                _ => {}
-            }
+            Block::Image(image) if image.is_url => self.push(&image.data),
+            Block::Image(_) => {}
         }
     }
 

@@ -79,19 +79,6 @@ pub struct StructuredSummary {
 }
 
 impl StructuredSummary {
-    /// Parses a summary of any form: headings of pi, OpenClaw, CoPaw and Claude Code, English and
-    /// Chinese, in Markdown or as `Name:`. Text under any other heading goes to Critical Context.
-    /// `(none)` and blank lines are dropped; nothing else is lost.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        parse::parse(text)
-    }
-
-    /// Renders the summary as Markdown under pi's headings. Empty fields are omitted.
-    pub fn render(&self) -> String {
-        render::render(self)
-    }
-
     /// Returns the lines of a field.
     pub fn lines(&self, field: Field) -> &[SummaryLine] {
         &self.lines[field as usize]

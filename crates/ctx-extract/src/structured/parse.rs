@@ -4,13 +4,17 @@ use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 use ctx_text::{WordList, bullet};
 
-pub(super) fn parse(text: &str) -> StructuredSummary {
-    let mut reader = Reader::default();
-    for line in text.lines() {
-        reader.line(line);
+impl StructuredSummary {
+    /// Parses a summary of any form: headings of pi, OpenClaw, CoPaw and Claude Code, English and
+    /// Chinese, in Markdown or as `Name:`. Text under any other heading goes to Critical Context.
+    /// `(none)` and blank lines are dropped; nothing else is lost.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut reader = Reader::default();
+        text.lines().for_each(|line| reader.line(line));
+        reader.end_item();
+        reader.summary
     }
-    reader.end_item();
-    reader.summary
 }
 
 #[derive(Default)]

@@ -7,34 +7,37 @@ use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 /// The separator between the previous summary and the context of a split turn, as pi writes it.
 pub const TURN_CONTEXT_HEADING: &str = "\n\n---\n\n**Turn Context (split turn):**\n\n";
 
-pub(super) fn render(summary: &StructuredSummary) -> String {
-    let mut out = String::new();
-    let mut progress = false;
-    for field in Field::ALL {
-        let lines = summary.lines(field);
-        if lines.is_empty() {
-            continue;
+impl StructuredSummary {
+    /// Renders the summary as Markdown under pi's headings. Empty fields are omitted.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        let mut progress = false;
+        for field in Field::ALL {
+            let lines = self.lines(field);
+            if lines.is_empty() {
+                continue;
+            }
+            let (heading, part) = heading(field);
+            if part.is_none() || !progress {
+                open(&mut out, heading);
+            }
+            if let Some(part) = part {
+                // Under `## Progress` the first subheading follows directly.
+                out.push_str(if progress { "\n\n" } else { "\n" });
+                out.push_str(part);
+                progress = true;
+            }
+            list(&mut out, field, lines);
         }
-        let (heading, part) = heading(field);
-        if part.is_none() || !progress {
-            open(&mut out, heading);
+        if let Some(turn) = &self.turn {
+            if out.is_empty() {
+                out.push_str("No prior history.");
+            }
+            out.push_str(TURN_CONTEXT_HEADING);
+            out.push_str(&render_turn(turn));
         }
-        if let Some(part) = part {
-            // Under `## Progress` the first subheading follows directly.
-            out.push_str(if progress { "\n\n" } else { "\n" });
-            out.push_str(part);
-            progress = true;
-        }
-        list(&mut out, field, lines);
+        out
     }
-    if let Some(turn) = &summary.turn {
-        if out.is_empty() {
-            out.push_str("No prior history.");
-        }
-        out.push_str(TURN_CONTEXT_HEADING);
-        out.push_str(&render_turn(turn));
-    }
-    out
 }
 
 fn heading(field: Field) -> (&'static str, Option<&'static str>) {

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use ctx_text::{WordList, is_name};
 use regex::{Captures, Regex};
 
+use crate::command::compiled;
+
 /// The maximum number of personal facts in a session: those of highest weight, then the newest.
 pub(super) const MOST: usize = 48;
 
@@ -30,10 +32,6 @@ static IS_ONE: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:[Ii]'m|I am) (
 /// "我在腾讯工作".
 static CHINESE_WORK: LazyLock<Regex> =
     LazyLock::new(|| compiled("我在.{0,14}(?:工作|上班|上学|读书|长大)"));
-
-fn compiled(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a test uses all patterns of this file")
-}
 
 /// Rates how much a statement says about the speaker, from 0 to 1; `None` if it says nothing.
 pub(super) fn personal(sentence: &str) -> Option<f32> {

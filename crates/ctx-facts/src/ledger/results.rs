@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use ctx_core::ToolResult;
 
-use crate::command::commit_hash;
 use ctx_text::output::{is_foreign, is_frame};
 
 /// The number of lines examined at each end of an output. Errors are at its end, or at its start.
@@ -55,12 +54,6 @@ fn shows<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
 
 /// Adds the ids of what a command created: a commit, a pull request.
 fn made(command: &str, text: &str, out: &mut Vec<(SpanKind, String)>) {
-    if command.contains("git commit")
-        || command.contains("git merge")
-        || command.contains("git cherry-pick")
-    {
-        out.extend(commit_hash(text).map(|hash| (SpanKind::Id, hash.to_owned())));
-    }
     if command.contains("gh ") || command.contains("git push") {
         let urls = text.lines().take(20).flat_map(spans).filter(|t| t.kind == SpanKind::Url);
         let made = urls.filter(|t| {

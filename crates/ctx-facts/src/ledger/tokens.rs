@@ -114,10 +114,10 @@ impl Tokens {
         // the latest, and for a status the form that says it is one.
         let fuller = match kind {
             SpanKind::Path => true,
-            SpanKind::ErrorCode => text.starts_with("HTTP") || is_digits(&mention.text),
+            SpanKind::ErrorCode => text.starts_with("HTTP"),
             _ => text.len() >= mention.text.len(),
         };
-        if source > mention.source && !is_digits(text) || source == mention.source && fuller {
+        if source > mention.source || source == mention.source && fuller {
             text.clone_into(&mut mention.text);
         }
         mention.source = mention.source.max(source);
@@ -234,31 +234,13 @@ fn matters(token: &Span<'_>, source: Source, in_code: bool, long: bool) -> bool 
     let user = source == Source::User;
     match token.kind {
         SpanKind::Path | SpanKind::Url => !token.text.starts_with("/dev/null"),
-        SpanKind::ErrorCode => user || !in_code,
-        // Digits in data are times and counters.
-        SpanKind::Id => (user || !in_code) && !(long && is_digits(token.text)),
+        SpanKind::ErrorCode | SpanKind::Id => user || !in_code,
         SpanKind::Number => {
             let bare = token.text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
-            !long
-                && (!in_code || user)
-                && if user {
-                    !token.is_count || is_large(token.text)
-                } else {
-                    !token.is_count && !bare
-                }
+            !long && !token.is_count && (user || !in_code && !bare)
         }
         SpanKind::CodeName => !in_code && (token.quoted || user),
     }
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// Whether a count has two digits or more; a smaller one says little more than "some".
-fn is_large(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).count() >= 2
-        && !text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Finds the frame of a stack trace that is kept: the first in the project's own code or, in Python, the

@@ -32,28 +32,12 @@ pub struct Statement {
     written: Vec<String>,
     /// The key that it gives a value: `LOG_LEVEL=info`.
     key: Option<String>,
+    /// The cues that stand outside its values.
+    cues: Vec<Cue>,
     /// The slots it fills, as bits.
     slots: u32,
-    /// Whether it says that something changed: "now", "from now on", "改成".
-    is_news: bool,
-    /// Whether it takes back what was said: "scratch that", "not any more", "作废".
-    corrects: bool,
-    /// Whether it adds to what was said: "also", "也".
-    adds: bool,
-    /// Whether it allows something: "may", "可以".
-    permits: bool,
-    /// Whether it says that something is something.
-    is_copular: bool,
-    /// Whether it allows nothing else: "only", "at most", "只".
-    is_exclusive: bool,
-    /// Whether its subject was named before: "this may cost".
-    refers: bool,
     /// Whether it says that something is done, or is not.
     status: Option<bool>,
-    /// Whether it supposes.
-    is_hypothetical: bool,
-    /// Whether it reports what others say.
-    is_hearsay: bool,
     /// Whether it asks.
     asks: bool,
     /// Whether it names a task: "fix the login".
@@ -101,20 +85,12 @@ impl Statement {
     }
 
     fn flags(&mut self, cues: &[(Cue, Range<usize>)]) {
+        self.cues = cues.iter().map(|(cue, _)| *cue).collect();
         for (cue, range) in cues {
             let is_open =
                 || cues.iter().any(|(cue, open)| *cue == Cue::Open && overlap(open, range));
             match cue {
                 Cue::Slot(slot) => self.slots |= 1 << slot,
-                Cue::News => self.is_news = true,
-                Cue::Correction => self.corrects = true,
-                Cue::Hypothetical => self.is_hypothetical = true,
-                Cue::Hearsay => self.is_hearsay = true,
-                Cue::Addition => self.adds = true,
-                Cue::Permission => self.permits = true,
-                Cue::Exclusive => self.is_exclusive = true,
-                Cue::Copula => self.is_copular = true,
-                Cue::Reference => self.refers = true,
                 Cue::Open => self.status = Some(false),
                 // "Not done" is open.
                 Cue::Done if !is_open() => {
@@ -127,17 +103,21 @@ impl Statement {
 
     /// Whether it says that its value is new.
     pub(crate) fn is_news(&self) -> bool {
-        self.is_news
+        self.has(Cue::News)
     }
 
     /// Whether it says that something is something.
     pub fn is_copular(&self) -> bool {
-        self.is_copular
+        self.has(Cue::Copula)
+    }
+
+    fn has(&self, cue: Cue) -> bool {
+        self.cues.contains(&cue)
     }
 
     /// Whether it gives a new value without naming the thing: "现在改成 9090", "now it is 60s".
     pub(crate) fn only_renews(&self) -> bool {
-        self.is_news
+        self.is_news()
             && self.subject.is_empty()
             && self.slots == 0
             && self.values.len() == 1

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::cues::Cue;
 use super::parts::Part;
 use super::values::{PREFERENCES, Value, ValueKind};
 use super::{Statement, UNIQUE};
@@ -51,7 +52,7 @@ impl<'a> Comparison<'a> {
         let choice = differs(|kind| matches!(kind, ValueKind::Choice(_) | ValueKind::Rival(_)));
         let is_related = new.subject.iter().any(|word| old.subject.binary_search(word).is_ok())
             || new.held().any(|value| old.gives(value))
-            || new.refers && new.slots & old.slots != 0
+            || new.has(Cue::Reference) && new.slots & old.slots != 0
             || new.subject.is_empty()
             || old.subject.is_empty();
         Self {
@@ -71,7 +72,7 @@ impl<'a> Comparison<'a> {
         let (new, old) = (self.new, self.old);
         let known = old.parts.iter().filter(|part| new.has_part(part.word)).count();
         let of_old = known as f32 / old.parts.len().max(1) as f32;
-        let news = new.is_news || new.corrects;
+        let news = new.is_news() || new.has(Cue::Correction);
         let in_slot = self.slots != 0;
         // Things that differ in a number and in their state are two things: "node 1", "node 2".
         let contrasts = self.differ(Part::contrasts_with)
@@ -95,7 +96,7 @@ impl<'a> Comparison<'a> {
             ("status", is(self.changes_status() && !contrasts) * of_old),
             ("flips", is(self.flips() && !contrasts) * of_old),
             ("past", is(self.past)),
-            ("corrects", is(new.corrects)),
+            ("corrects", is(new.has(Cue::Correction))),
             ("news", is(news)),
             ("news_value", is(news && self.value)),
             ("news_of_old", is(news) * of_old),
@@ -105,7 +106,7 @@ impl<'a> Comparison<'a> {
             ("qualifies", is(qualifies)),
             ("end", is(at_end)),
             ("one_value", is(self.value && old.runs(new) == 1 && new.runs(old) == 1)),
-            ("adds", is(new.adds)),
+            ("adds", is(new.has(Cue::Addition))),
             ("task_news", is(new.is_task && news)),
             ("tasks", is(new.is_task && old.is_task)),
             ("clauses_value", is(new.has_clauses && self.value)),
@@ -142,13 +143,15 @@ impl<'a> Comparison<'a> {
     /// Whether one says exactly what the other denies.
     fn denies(&self) -> bool {
         let (new, old) = (&self.new.gist, &self.old.gist);
-        new.words == old.words && new.negated != old.negated && !self.new.is_hypothetical
+        new.words == old.words && new.negated != old.negated && !self.new.has(Cue::Hypothetical)
     }
 
     /// Whether both fill a slot that a project has once, and the later one says that it is new.
     fn is_unique(&self) -> bool {
         let new = self.new;
-        self.slots & UNIQUE != 0 && !new.supposes() && (self.value && new.is_news || new.corrects)
+        self.slots & UNIQUE != 0
+            && !new.supposes()
+            && (self.value && new.is_news() || new.has(Cue::Correction))
     }
 
     /// Whether both cannot hold: each says something that the other one does not say, they give
@@ -157,7 +160,7 @@ impl<'a> Comparison<'a> {
         let lacks = |a: &Statement, b: &Statement| a.only_here(b).next().is_some();
         self.value
             || self.past
-            || self.new.corrects
+            || self.new.has(Cue::Correction)
             || self.changes_status()
             || self.flips()
             || self.names_both()
@@ -174,7 +177,7 @@ impl<'a> Comparison<'a> {
     fn differ_at_end(&self) -> bool {
         let (new, old) = (self.new, self.old);
         let is_other = |part: &Part| !part.is_past && !new.has_part(part.word);
-        (new.is_copular && old.is_copular || new.is_exclusive && old.is_exclusive)
+        (new.is_copular() && old.is_copular() || new.has(Cue::Exclusive) && old.has(Cue::Exclusive))
             && new.runs(old) > 0
             && old.runs(new) == 1
             && old.parts.last().is_some_and(is_other)
@@ -199,7 +202,7 @@ impl<'a> Comparison<'a> {
     fn flips(&self) -> bool {
         let (new, old) = (&self.new.gist, &self.old.gist);
         new.words.iter().any(|&w| old.says(w) && new.negates(w) != old.negates(w))
-            || self.new.permits && new.negated.is_empty() && !old.negated.is_empty()
+            || self.new.has(Cue::Permission) && new.negated.is_empty() && !old.negated.is_empty()
     }
 
     /// Whether they differ in what is done: "in progress" and "done", "2 of 6" and "4 of 6".
@@ -291,8 +294,8 @@ impl Statement {
 
     /// Whether it asks or supposes.
     fn supposes(&self) -> bool {
-        let is_news = self.is_news || self.corrects;
-        (self.asks || self.is_hearsay) && !is_news
-            || self.is_hypothetical && (self.asks || !self.corrects)
+        let is_news = self.is_news() || self.has(Cue::Correction);
+        (self.asks || self.has(Cue::Hearsay)) && !is_news
+            || self.has(Cue::Hypothetical) && (self.asks || !self.has(Cue::Correction))
     }
 }

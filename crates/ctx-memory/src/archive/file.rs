@@ -1,4 +1,4 @@
-//! The archive's file: appended to under a lock, or replaced.
+//! A file of lines, of the archive or of facts: appended to under a lock, or replaced.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,74 +15,76 @@ use crate::disk::{self, FileLock};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of bytes before an offset that are compared to tell whether the file is still the same.
-const TAIL: usize = 64;
+const TAIL: usize = 256;
 
 /// How far the file was read, and how to recognise it, so that reading can continue there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReadPosition {
-    pub(super) read_to: u64,
+pub(crate) struct ReadPosition {
+    pub(crate) read_to: u64,
     tail: Vec<u8>,
     generation: u64,
 }
 
 impl ReadPosition {
     /// Returns the file's generation, which increases with every replacement.
-    pub(super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 }
 
+/// A file, and what errors call it.
 #[derive(Debug)]
-pub(super) struct SegmentFile {
-    path: PathBuf,
+pub(crate) struct LinesFile {
+    pub(crate) path: PathBuf,
+    what: &'static str,
 }
 
-impl SegmentFile {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+impl LinesFile {
+    pub(crate) fn new(path: PathBuf, what: &'static str) -> Self {
+        Self { path, what }
     }
 
-    pub(super) fn lock(&self) -> Result<FileLock> {
+    pub(crate) fn lock(&self) -> Result<FileLock> {
         disk::create_private_dir(disk::parent(&self.path))?;
         FileLock::with_timeout(&self.path, PATIENCE)
     }
 
     /// Opens the file for reading. Returns `None` if it does not exist yet.
-    pub(super) fn open(&self) -> Result<Option<File>> {
+    pub(crate) fn open(&self) -> Result<Option<File>> {
         match disk::open(&self.path) {
             Ok(file) => Ok(Some(file)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(disk::io_error("cannot open the archive", &self.path, e)),
+            Err(e) => Err(self.failed("cannot open", e)),
         }
     }
 
     /// Returns the file's current generation, as recorded in the sidecar file.
-    pub(super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         let text = disk::read_to_string(disk::beside(&self.path, ".lock"));
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
     }
 
     /// Whether `mark` was taken of this `file`, which may have grown since.
-    pub(super) fn is_same(&self, file: &File, mark: &ReadPosition) -> Result<bool> {
+    pub(crate) fn is_same(&self, file: &File, mark: &ReadPosition) -> Result<bool> {
         if self.generation() != mark.generation {
             return Ok(false);
         }
         let length = mark.tail.len() as u64;
         let there = disk::read_at(file, mark.read_to.saturating_sub(length), length);
-        Ok(there.map_err(|e| self.failed("cannot read the archive", e))? == mark.tail)
+        Ok(there.map_err(|e| self.failed("cannot read", e))? == mark.tail)
     }
 
     /// Returns the mark of a file that was read up to `read_to` at `generation`.
-    pub(super) fn mark(&self, file: &File, read_to: u64, generation: u64) -> Result<ReadPosition> {
+    pub(crate) fn mark(&self, file: &File, read_to: u64, generation: u64) -> Result<ReadPosition> {
         let from = read_to.saturating_sub(TAIL as u64);
-        let tail = disk::read_at(file, from, read_to - from)
-            .map_err(|e| self.failed("cannot read the archive", e))?;
+        let tail =
+            disk::read_at(file, from, read_to - from).map_err(|e| self.failed("cannot read", e))?;
         Ok(ReadPosition { read_to, tail, generation })
     }
 
     /// Appends whole lines, flushes them to disk, and returns their offset and the file. Everything
     /// up to `whole` is known to be whole lines; `bridge` is written before the first new line.
-    pub(super) fn append(
+    pub(crate) fn append(
         &self,
         _lock: &FileLock,
         whole: u64,
@@ -91,7 +93,7 @@ impl SegmentFile {
     ) -> Result<(u64, File)> {
         let is_new = !self.path.exists();
         let opened = disk::private().read(true).append(true).create(true).open(&self.path);
-        let mut file = opened.map_err(|e| self.failed("cannot open the archive", e))?;
+        let mut file = opened.map_err(|e| self.failed("cannot open", e))?;
         let mut write = || {
             file.write_all(bridge)?;
             file.write_all(lines)?;
@@ -100,7 +102,7 @@ impl SegmentFile {
         if let Err(e) = write() {
             // If this fails too, a torn line remains that was never acknowledged.
             let _ = file.set_len(whole);
-            return Err(self.failed("cannot write to the archive", e));
+            return Err(self.failed("cannot write to", e));
         }
         if is_new {
             disk::sync_dir(disk::parent(&self.path))?;
@@ -109,18 +111,18 @@ impl SegmentFile {
     }
 
     /// Moves the bytes after `whole` to a separate file.
-    pub(super) fn keep_aside(&self, _lock: &FileLock, whole: u64) -> Result<PathBuf> {
+    pub(crate) fn keep_aside(&self, _lock: &FileLock, whole: u64) -> Result<PathBuf> {
         let aside = disk::copy_torn_tail(&self.path, whole)?;
         let cut = File::options().write(true).open(&self.path).and_then(|file| {
             file.set_len(whole)?;
             file.sync_data()
         });
-        cut.map_err(|e| self.failed("cannot cut off the torn line", e))?;
+        cut.map_err(|e| self.failed("cannot cut off the torn line of", e))?;
         Ok(aside)
     }
 
     /// Replaces the file by some of its parts, in this order.
-    pub(super) fn keep_only(
+    pub(crate) fn keep_only(
         &self,
         lock: &FileLock,
         mut old: &File,
@@ -128,9 +130,7 @@ impl SegmentFile {
     ) -> Result<u64> {
         // The generation is written first, so that no process takes the new file for the old one. A
         // crash in between only costs the other processes a scan.
-        let generation = self.generation().wrapping_add(1);
-        self.write_generation(lock, generation)?;
-        disk::replace(&self.path, |out| {
+        self.replace(lock, |out| {
             for part in parts {
                 old.seek(SeekFrom::Start(part.start))?;
                 let wanted = part.end - part.start;
@@ -139,12 +139,23 @@ impl SegmentFile {
                 }
             }
             Ok(())
-        })?;
+        })
+    }
+
+    /// Replaces the file, and returns its new generation.
+    pub(crate) fn replace(
+        &self,
+        lock: &FileLock,
+        write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+    ) -> Result<u64> {
+        let generation = self.generation().wrapping_add(1);
+        self.write_generation(lock, generation)?;
+        disk::replace(&self.path, write)?;
         Ok(generation)
     }
 
     /// Appends unreadable lines to the file beside the archive that keeps them.
-    pub(super) fn keep_unreadable(
+    pub(crate) fn keep_unreadable(
         &self,
         _lock: &FileLock,
         mut old: &File,
@@ -165,7 +176,7 @@ impl SegmentFile {
 
     /// Removes the files of torn and unreadable lines: they may contain text that must be
     /// forgotten.
-    pub(super) fn remove_aside(&self, _lock: &FileLock) -> Result<()> {
+    pub(crate) fn remove_aside(&self, _lock: &FileLock) -> Result<()> {
         let folder = disk::parent(&self.path);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let listed = std::fs::read_dir(folder);
@@ -182,11 +193,11 @@ impl SegmentFile {
     }
 
     /// Removes the temporary files of a rewrite that was killed.
-    pub(super) fn sweep(&self, _lock: &FileLock) {
+    pub(crate) fn sweep(&self, _lock: &FileLock) {
         let _ = std::fs::remove_file(disk::temporary(&self.path));
     }
 
-    pub(super) fn unreadable(&self) -> PathBuf {
+    pub(crate) fn unreadable(&self) -> PathBuf {
         disk::beside(&self.path, ".unreadable")
     }
 
@@ -196,10 +207,11 @@ impl SegmentFile {
         let write = sidecar
             .seek(SeekFrom::Start(0))
             .and_then(|_| sidecar.write_all(format!("{generation:020}\n").as_bytes()));
-        write.map_err(|e| self.failed("cannot write to the lock file", e))
+        write.map_err(|e| self.failed("cannot write to the lock file of", e))
     }
 
-    pub(super) fn failed(&self, doing: &'static str, error: io::Error) -> ctx_core::Error {
-        disk::io_error(doing, &self.path, error)
+    /// Creates the error of a failed operation, such as "cannot read".
+    pub(crate) fn failed(&self, doing: &str, error: io::Error) -> ctx_core::Error {
+        disk::io_error(format!("{doing} {}", self.what), &self.path, error)
     }
 }

@@ -2,20 +2,21 @@
 //! them.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 
 use ctx_core::Result;
 use foldhash::fast::RandomState;
 use uuid::Uuid;
 
+use super::file::LinesFile;
 use crate::disk::{self, FileLock};
 use ctx_search::SegmentId;
 
 /// The ids of forgotten segments, one per line. An id is a hash; the file contains no text.
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    path: PathBuf,
+    file: LinesFile,
     ids: HashSet<SegmentId, RandomState>,
     /// The length of the file when it was read.
     length: u64,
@@ -25,7 +26,11 @@ impl Forgotten {
     /// Returns the list kept beside an archive, without reading it.
     pub(super) fn beside(archive: &Path) -> Self {
         let path = disk::beside(archive, ".forgotten");
-        Self { path, ids: HashSet::default(), length: 0 }
+        Self {
+            file: LinesFile::new(path, "the list of what is forgotten"),
+            ids: HashSet::default(),
+            length: 0,
+        }
     }
 
     pub(super) fn contains(&self, id: SegmentId) -> bool {
@@ -34,16 +39,12 @@ impl Forgotten {
 
     /// Reads ids that other processes added. A line that is not an id was never acknowledged.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        let failed = |e| disk::io_error("cannot read what was forgotten", &self.path, e);
-        let mut file = match disk::open(&self.path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.ids.clear();
-                self.length = 0;
-                return Ok(());
-            }
-            Err(e) => return Err(failed(e)),
+        let Some(mut file) = self.file.open()? else {
+            self.ids.clear();
+            self.length = 0;
+            return Ok(());
         };
+        let failed = |e| self.file.failed("cannot read", e);
         if file.metadata().map_err(failed)?.len() == self.length {
             return Ok(());
         }
@@ -57,7 +58,7 @@ impl Forgotten {
     }
 
     /// Adds ids and flushes them to disk.
-    pub(super) fn add(&mut self, _lock: &FileLock, ids: &HashSet<SegmentId>) -> Result<()> {
+    pub(super) fn add(&mut self, lock: &FileLock, ids: &HashSet<SegmentId>) -> Result<()> {
         self.refresh()?;
         let mut new: Vec<SegmentId> =
             ids.iter().filter(|id| !self.ids.contains(*id)).copied().collect();
@@ -65,19 +66,12 @@ impl Forgotten {
             return Ok(());
         }
         new.sort_unstable();
-        let is_new = !self.path.exists();
-        let write = || {
-            let mut file = disk::private().read(true).append(true).create(true).open(&self.path)?;
-            // A line torn by a crash is terminated first, so that it does not merge with a new id.
-            let mut text = if disk::ends_line(&file)? { String::new() } else { "\n".to_owned() };
-            new.iter().for_each(|id| text.push_str(&format!("{id}\n")));
-            file.write_all(text.as_bytes())?;
-            file.sync_data()
-        };
-        write().map_err(|e| disk::io_error("cannot note what is forgotten", &self.path, e))?;
-        if is_new {
-            disk::sync_dir(disk::parent(&self.path))?;
-        }
+        // A line torn by a crash is terminated first, so that it does not merge with a new id.
+        let ends_line = self.file.open()?.map_or(Ok(true), |file| disk::ends_line(&file));
+        let is_torn = !ends_line.map_err(|e| self.file.failed("cannot read", e))?;
+        let bridge: &[u8] = if is_torn { b"\n" } else { b"" };
+        let lines: String = new.iter().map(|id| format!("{id}\n")).collect();
+        self.file.append(lock, self.length, bridge, lines.as_bytes())?;
         self.refresh()
     }
 }

@@ -21,7 +21,7 @@ impl Segments {
         self.catch_up()?;
         let Some(file) = self.file.open()? else { return Ok(lock) };
         let rest = disk::read_at(&file, self.mark.read_to, u64::MAX)
-            .map_err(|e| self.file.failed("cannot read the archive", e))?;
+            .map_err(|e| self.file.failed("cannot read", e))?;
         if rest.is_empty() {
             return Ok(lock);
         }

@@ -1,7 +1,7 @@
 //! `segments.jsonl`: the verbatim text of messages, one segment per line.
 //!
 //! ```text
-//! message --> SegmentMaker (text, redaction, tags, id) --> Segments::insert --> commit --> the disk
+//! message --> SegmentMaker (text, redaction, id) --> Segments::insert --> commit --> the disk
 //! ```
 //!
 //! The file is the source of truth: it is only appended to, or replaced atomically. Memory holds a
@@ -20,7 +20,6 @@
 //! - **A segment of any length is stored in full**: a truncated archive would defeat its purpose. A
 //!   line costs time and memory in proportion to its length.
 
-mod add;
 mod file;
 mod forgotten;
 mod lines;
@@ -30,10 +29,14 @@ mod scan;
 mod segment_maker;
 mod segments;
 mod sessions;
+mod source;
 
-pub use add::AddOutcome;
+pub(crate) use file::{LinesFile, ReadPosition};
 pub(crate) use lines::LineReader;
+pub(crate) use row::ArchiveRow;
 pub use segment_maker::{SegmentMaker, text_of};
 pub use segments::ArchiveLimits;
 pub(crate) use segments::{Changes, Segments};
 pub use sessions::{ArchiveLock, ArchivedSession, ArchivedSessions};
+pub use source::AddOutcome;
+pub(crate) use source::Source;

@@ -53,10 +53,10 @@ impl Segments {
         let mut at = self.mark.read_to;
         let mut reader = file;
         let seek = reader.seek(SeekFrom::Start(at));
-        seek.map_err(|e| self.file.failed("cannot read the archive", e))?;
+        seek.map_err(|e| self.file.failed("cannot read", e))?;
         let mut lines = LineReader::new(file, at);
         loop {
-            let line = lines.next().map_err(|e| self.file.failed("cannot read the archive", e))?;
+            let line = lines.next().map_err(|e| self.file.failed("cannot read", e))?;
             let Some(line) = line.filter(|line| line.terminated) else { break };
             at = line.offset + line.bytes.len() as u64 + 1;
             self.take_line(line.bytes, line.offset);
@@ -111,7 +111,7 @@ impl Segments {
             let place = self.places.get(id).and_then(|place| self.rows.get(*place as usize));
             let Some(row) = place else { continue };
             let line = disk::read_at(&file, row.offset, u64::from(row.length))
-                .map_err(|e| self.file.failed("cannot read the archive", e))?;
+                .map_err(|e| self.file.failed("cannot read", e))?;
             *found = serde_json::from_slice::<Segment>(&line).ok().filter(|s| s.id == *id);
         }
         Ok(found)

@@ -12,14 +12,13 @@ use super::maintenance::DAY;
 use ctx_redact::Redactor;
 use ctx_search::block::is_recalled;
 
-use crate::tags;
 use ctx_search::{Metadata, Segment, SegmentId};
 
 /// The number of characters kept of what a call names, and of each argument.
 const CALL_CHARS: usize = 400;
 const ARGUMENT_CHARS: usize = 200;
 
-/// Makes segments from messages: the text without secrets, its size and its tags.
+/// Makes segments from messages: the text without secrets, and its size.
 #[derive(Clone, Debug)]
 pub struct SegmentMaker {
     agent: String,
@@ -67,8 +66,7 @@ impl SegmentMaker {
     pub fn of_message(&self, message: &Message, time: Timestamp) -> Option<Segment> {
         let call = self.call_of(message);
         let content = self.redacted(text_of(message)?);
-        let metadata =
-            Metadata { call: call.map(|call| self.redacted(call)), ..tags::of(&content) };
+        let metadata = Metadata { call: call.map(|call| self.redacted(call)) };
         Some(Segment {
             id: SegmentId::of(&self.session, &message.role, &content),
             agent_id: self.agent.clone(),

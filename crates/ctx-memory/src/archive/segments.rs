@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use ctx_core::{Result, Timestamp};
 use foldhash::fast::RandomState;
 
-use super::file::{ReadPosition, SegmentFile};
+use super::file::{LinesFile, ReadPosition};
 use super::forgotten::Forgotten;
 use super::row::{ArchiveRow, Names, RowEntry};
+use super::source::{AddOutcome, Source};
+use ctx_search::block::is_recalled;
 use ctx_search::{Segment, SegmentId};
 
 /// The file is rewritten when it holds at least this many dead lines and they are an eighth of all.
@@ -55,7 +57,7 @@ pub(crate) struct Damage {
 /// does.
 #[derive(Debug)]
 pub(crate) struct Segments {
-    pub(super) file: SegmentFile,
+    pub(super) file: LinesFile,
     pub(super) limits: ArchiveLimits,
     pub(super) mark: ReadPosition,
     pub(super) rows: Vec<RowEntry>,
@@ -82,7 +84,7 @@ impl Segments {
     ///
     /// # Errors
     ///
-    /// If the file exists and cannot be read. Damage is not an error; [`damage`](Self::damage)
+    /// If the file exists and cannot be read. Damage is not an error; `damage`
     /// reports it.
     pub(crate) fn open(
         path: impl Into<PathBuf>,
@@ -92,7 +94,7 @@ impl Segments {
         let path = path.into();
         let mut segments = Self {
             forgotten: Forgotten::beside(&path),
-            file: SegmentFile::new(path),
+            file: LinesFile::new(path, "the archive"),
             limits,
             mark: ReadPosition::default(),
             rows: Vec::new(),
@@ -114,34 +116,37 @@ impl Segments {
         Ok(segments)
     }
 
-    /// The damage found when the file was read.
-    pub(crate) fn damage(&self) -> &Damage {
-        &self.damage
-    }
-
     /// The segments without their texts, in the order of the file.
     pub(crate) fn rows(&self) -> impl Iterator<Item = ArchiveRow<'_>> {
         self.rows.iter().filter(|row| row.live).filter_map(|row| self.names.show(row))
     }
+}
 
-    /// Returns the offset and the length (without the line break) of a segment's line. They are
-    /// valid until the file is rewritten.
-    pub(crate) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
-        let row = self.rows.get(*self.places.get(&id)? as usize)?;
-        Some((row.offset, row.length))
+impl Source for Segments {
+    fn insert(&mut self, segment: &Segment) -> Result<AddOutcome> {
+        let id = segment.id;
+        if segment.content.trim().is_empty() || is_recalled(&segment.content) {
+            return Ok(AddOutcome::Empty);
+        }
+        if self.places.contains_key(&id) || self.waiting.contains(&id) {
+            return Ok(AddOutcome::Duplicate);
+        }
+        if self.forgotten.contains(id) {
+            return Ok(AddOutcome::Forgotten);
+        }
+        let mut line = serde_json::to_vec(segment)
+            .map_err(|e| self.file.failed("cannot write a segment to", e.into()))?;
+        line.push(b'\n');
+        self.waiting.insert(id);
+        self.pending.push((id, line));
+        Ok(AddOutcome::New)
     }
 
-    /// The file's generation as last read by this process, and its current one.
-    pub(crate) fn generations(&self) -> (u64, u64) {
-        (self.mark.generation(), self.file.generation())
+    fn is_forgotten(&self, id: SegmentId) -> bool {
+        self.forgotten.contains(id)
     }
 
-    /// Writes waiting segments. When this returns, they are on the disk.
-    ///
-    /// # Errors
-    ///
-    /// If the lock cannot be taken or the file cannot be written. The segments keep waiting.
-    pub(crate) fn commit(&mut self, now: Timestamp) -> Result<Changes> {
+    fn commit(&mut self, now: Timestamp) -> Result<Changes> {
         if self.pending.is_empty() {
             self.catch_up()?;
             self.evict(now);
@@ -177,24 +182,12 @@ impl Segments {
         Ok(std::mem::take(&mut self.changes))
     }
 
-    /// Reads what other processes wrote.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read.
-    pub(crate) fn refresh(&mut self) -> Result<Changes> {
+    fn refresh(&mut self) -> Result<Changes> {
         self.catch_up()?;
         Ok(std::mem::take(&mut self.changes))
     }
 
-    /// Returns segments with their texts, in the order of `ids`; `None` for missing ones. Rescans a
-    /// file that was replaced. A line that turns out not to be a segment counts as unreadable from
-    /// then on.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read.
-    pub(crate) fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+    fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         let mut found = self.read_all(ids)?;
         let missed = |(id, segment): (&SegmentId, &Option<Segment>)| {
             segment.is_none() && self.places.contains_key(id)
@@ -219,14 +212,7 @@ impl Segments {
         Ok(found)
     }
 
-    /// Removes segments from memory and from the disk, and returns how many existed. Their ids are
-    /// kept, so they cannot be added again. Torn and unreadable lines are removed as well, because
-    /// they may contain forgotten text.
-    ///
-    /// # Errors
-    ///
-    /// If the lock cannot be taken or the file cannot be written. Nothing is forgotten then.
-    pub(crate) fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
+    fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
         self.pending.retain(|(id, _)| !ids.contains(id));
         self.waiting.retain(|id| !ids.contains(id));
         if ids.is_empty() && self.file.open()?.is_none() {
@@ -252,6 +238,23 @@ impl Segments {
         }
         self.file.remove_aside(&lock)?;
         Ok(there.len())
+    }
+
+    fn each_row(&self, each: &mut dyn FnMut(ArchiveRow<'_>)) {
+        self.rows().for_each(each);
+    }
+
+    fn generations(&self) -> (u64, u64) {
+        (self.mark.generation(), self.file.generation())
+    }
+
+    fn unreadable(&self) -> usize {
+        self.damage.unreadable
+    }
+
+    fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
+        let row = self.rows.get(*self.places.get(&id)? as usize)?;
+        Some((row.offset, row.length))
     }
 }
 

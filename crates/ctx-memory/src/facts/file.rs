@@ -4,26 +4,18 @@
 //! call returns. A line that a crash left unfinished was never acknowledged: it is skipped, and
 //! removed by the next rewrite.
 
-use ctx_core::text::Slice;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use ctx_core::{Error, Result};
+use ctx_core::Result;
 
 use super::Fact;
-use crate::archive::LineReader;
-use crate::disk::{self, FileLock};
+use crate::archive::{LineReader, LinesFile, ReadPosition};
+use crate::disk::FileLock;
 
 /// A longer line is not a fact: content and context are bounded.
 const LINE_MAX: usize = 64 * 1024;
-
-/// Number of bytes before the read position that are compared, to notice a replaced file.
-const TAIL: usize = 256;
-
-/// How long to wait while another process holds the lock. It is held for milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The result of a read.
 #[derive(Debug, Default)]
@@ -37,9 +29,8 @@ pub(super) struct News {
 /// The file, and how far it was read.
 #[derive(Debug)]
 pub(super) struct KnowledgeFile {
-    path: PathBuf,
-    read_to: u64,
-    tail: Vec<u8>,
+    file: LinesFile,
+    mark: ReadPosition,
     lines: usize,
     damaged: usize,
     /// Valid JSON lines that this version does not know as facts. A rewrite preserves them.
@@ -48,20 +39,21 @@ pub(super) struct KnowledgeFile {
 
 /// The right to write. Holds no lock if the store has no file.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
+pub(crate) struct Lock(Option<FileLock>);
 
 impl KnowledgeFile {
     /// An empty path means a store without a file.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
+        let (file, mark) = (LinesFile::new(path, "the facts"), ReadPosition::default());
+        Self { file, mark, lines: 0, damaged: 0, foreign: Vec::new() }
     }
 
     pub(super) fn is_kept(&self) -> bool {
-        !self.path.as_os_str().is_empty()
+        !self.path().as_os_str().is_empty()
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.file.path
     }
 
     /// The number of lines that hold a fact.
@@ -76,166 +68,109 @@ impl KnowledgeFile {
 
     /// Takes the lock, waiting up to the limit while another process holds it.
     pub(super) fn lock(&self) -> Result<Lock> {
-        if !self.is_kept() {
-            return Ok(Lock(None));
-        }
-        disk::create_private_dir(disk::parent(&self.path))?;
-        Ok(Lock(Some(FileLock::with_timeout(&self.path, PATIENCE)?)))
+        Ok(Lock(self.is_kept().then(|| self.file.lock()).transpose()?))
     }
 
     /// Reads what was appended since the last read, or everything if the file was replaced.
     pub(super) fn read(&mut self) -> Result<News> {
-        if !self.is_kept() {
-            return Ok(News::default());
-        }
-        let file = match disk::open(&self.path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let anew = self.read_to > 0;
-                *self = Self::new(std::mem::take(&mut self.path));
-                return Ok(News { anew, facts: Vec::new() });
-            }
-            Err(e) => return Err(disk::io_error("cannot open the facts", &self.path, e)),
-        };
-        self.read_from(&file).map_err(|e| disk::io_error("cannot read the facts", &self.path, e))
-    }
-
-    fn read_from(&mut self, file: &File) -> io::Result<News> {
         let mut news = News::default();
-        if self.read_to > 0 && !self.is_same(file)? {
-            news.anew = true;
-            *self = Self::new(std::mem::take(&mut self.path));
+        let file = if self.is_kept() { self.file.open()? } else { None };
+        let is_same = |file: &File| self.file.is_same(file, &self.mark);
+        if !file.as_ref().map(is_same).transpose()?.unwrap_or_default() {
+            news.anew = self.mark.read_to > 0;
+            *self = Self::new(std::mem::take(&mut self.file.path));
         }
-        if file.metadata()?.len() == self.read_to {
-            return Ok(news);
-        }
-        let mut reader = file;
-        reader.seek(SeekFrom::Start(self.read_to))?;
-        let mut lines = LineReader::new(reader, self.read_to);
+        let Some(file) = file else { return Ok(news) };
+        let failed = |e| self.file.failed("cannot read", e);
+        let mut at = self.mark.read_to;
+        let mut reader = &file;
+        reader.seek(SeekFrom::Start(at)).map_err(failed)?;
+        let mut lines = LineReader::new(reader, at);
         // A last line without a line break is being written.
-        while let Some(line) = lines.next()?.filter(|line| line.terminated) {
+        while let Some(line) = lines.next().map_err(failed)?.filter(|line| line.terminated) {
             let bytes = line.bytes;
-            self.read_to = line.offset + bytes.len() as u64 + 1;
-            self.keep_tail(bytes);
+            at = line.offset + bytes.len() as u64 + 1;
             match serde_json::from_slice::<Fact>(bytes) {
-                Ok(fact) if bytes.len() < LINE_MAX => {
-                    self.lines += 1;
-                    news.facts.push(fact);
-                }
+                Ok(fact) if bytes.len() < LINE_MAX => news.facts.push(fact),
                 _ if bytes.iter().all(u8::is_ascii_whitespace) => {}
-                _ => self.note_unknown_line(bytes),
+                _ => match record(bytes) {
+                    Some(record) => self.foreign.push(record.to_owned()),
+                    None => self.damaged += 1,
+                },
             }
         }
+        self.lines += news.facts.len();
+        self.mark_at(&file, at)?;
         Ok(news)
     }
 
-    fn note_unknown_line(&mut self, line: &[u8]) {
-        let text = std::str::from_utf8(line).map(str::trim).unwrap_or_default();
-        let is_record = text.len() < LINE_MAX
-            && text.starts_with('{')
-            && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
-        if is_record {
-            self.foreign.push(text.to_owned());
-        } else {
-            self.damaged += 1;
+    fn mark_at(&mut self, file: &File, read_to: u64) -> Result<()> {
+        if read_to != self.mark.read_to {
+            self.mark = self.file.mark(file, read_to, self.file.generation())?;
         }
-    }
-
-    /// Remembers the end of the last line that was read or written.
-    fn keep_tail(&mut self, line: &[u8]) {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        self.tail.clear();
-        self.tail.extend_from_slice(line.slice(line.len().saturating_sub(TAIL)..));
-        self.tail.push(b'\n');
-    }
-
-    /// Whether the bytes before the read position are unchanged.
-    fn is_same(&self, file: &File) -> io::Result<bool> {
-        let length = self.tail.len() as u64;
-        let Some(from) = self.read_to.checked_sub(length) else { return Ok(false) };
-        Ok(disk::read_at(file, from, length)? == self.tail)
+        Ok(())
     }
 
     /// Appends facts and flushes them to disk. The file must have been read under the same lock.
-    pub(super) fn append(&mut self, _lock: &Lock, facts: &[Fact]) -> Result<()> {
-        if !self.is_kept() {
-            return Ok(());
-        }
-        let mut text = Vec::new();
-        let mut last = 0;
-        for fact in facts {
-            last = text.len();
-            write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
-        }
-        let is_new = !self.path.exists();
-        let file = disk::private().append(true).create(true).open(&self.path);
-        let mut file = file.map_err(|e| self.failed(e))?;
-        let end = file.metadata().map_err(|e| self.failed(e))?.len();
+    pub(super) fn append(&mut self, lock: &Lock, facts: &[Fact]) -> Result<()> {
+        let Lock(Some(lock)) = lock else { return Ok(()) };
+        let text = self.written(facts.iter())?;
+        let end = self.file.open()?.map_or(Ok(0), |file| Ok(file.metadata()?.len()));
+        let end = end.map_err(|e| self.file.failed("cannot read", e))?;
         // An unfinished line of a crash must not merge with the first new line.
-        let bridge: &[u8] = if end > self.read_to { b"\n" } else { b"" };
-        let mut write = || {
-            file.write_all(bridge)?;
-            file.write_all(&text)?;
-            file.sync_data()
-        };
-        if let Err(e) = write() {
-            // Best effort: a torn line that remains is skipped.
-            let _ = file.set_len(end);
-            return Err(self.failed(e));
-        }
-        if is_new {
-            disk::sync_dir(disk::parent(&self.path))?;
-        }
+        let bridge: &[u8] = if end > self.mark.read_to { b"\n" } else { b"" };
+        let (start, file) = self.file.append(lock, end, bridge, &text)?;
         self.damaged += bridge.len();
-        self.read_to = end + bridge.len() as u64 + text.len() as u64;
         self.lines += facts.len();
-        self.keep_tail(text.slice(last..));
-        Ok(())
+        self.mark_at(&file, start + text.len() as u64)
     }
 
     /// Replaces the file by these facts and by the preserved lines that pass `keep`. Readers see
     /// the old file or the new one, also after a crash.
     pub(super) fn rewrite<'a>(
         &mut self,
-        _lock: &Lock,
-        facts: impl Iterator<Item = &'a Fact>,
+        lock: &Lock,
+        facts: impl Iterator<Item = &'a Fact> + Clone,
         keep: impl Fn(&str) -> bool,
     ) -> Result<()> {
-        if !self.is_kept() {
-            return Ok(());
-        }
+        let Lock(Some(lock)) = lock else { return Ok(()) };
         let mut foreign = self.foreign.clone();
         foreign.retain(|line| keep(line));
-        let mut text = Vec::new();
-        for line in &foreign {
-            text.extend_from_slice(line.as_bytes());
-            text.push(b'\n');
+        let mut text: Vec<u8> =
+            foreign.iter().flat_map(|line| [line, "\n"].concat().into_bytes()).collect();
+        text.extend(self.written(facts.clone())?);
+        self.file.replace(lock, |out| out.write_all(&text))?;
+        (self.lines, self.damaged, self.foreign) = (facts.count(), 0, foreign);
+        self.mark = ReadPosition::default();
+        match self.file.open()? {
+            Some(file) => self.mark_at(&file, text.len() as u64),
+            None => Ok(()),
         }
-        let (mut lines, mut last) = (0, 0);
-        for fact in facts {
-            last = text.len();
-            lines += 1;
-            write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
-        }
-        disk::replace(&self.path, |out| out.write_all(&text))?;
-        (self.lines, self.damaged, self.foreign) = (lines, 0, foreign);
-        self.read_to = text.len() as u64;
-        self.keep_tail(text.slice(last..));
-        Ok(())
     }
 
     /// Removes the temporary file of a rewrite that was killed.
-    pub(super) fn sweep(&self, _lock: &Lock) {
-        let _ = std::fs::remove_file(disk::temporary(&self.path));
+    pub(super) fn sweep(&self, lock: &Lock) {
+        if let Lock(Some(lock)) = lock {
+            self.file.sweep(lock);
+        }
     }
 
-    fn failed(&self, error: io::Error) -> Error {
-        disk::io_error("cannot write the facts", &self.path, error)
+    fn written<'a>(&self, facts: impl Iterator<Item = &'a Fact>) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        for fact in facts {
+            serde_json::to_writer(&mut text, fact)
+                .map_err(|e| self.file.failed("cannot write to", e.into()))?;
+            text.push(b'\n');
+        }
+        Ok(text)
     }
 }
 
-fn write_line(out: &mut Vec<u8>, fact: &Fact) -> serde_json::Result<()> {
-    serde_json::to_writer(&mut *out, fact)?;
-    out.push(b'\n');
-    Ok(())
+/// Returns a line that is JSON, but no fact of this version.
+fn record(line: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(line).ok()?.trim();
+    let is_record = text.len() < LINE_MAX
+        && text.starts_with('{')
+        && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+    is_record.then_some(text)
 }

@@ -49,9 +49,7 @@ impl FactStore {
             return Ok(Vec::new());
         }
         let lock = self.file.lock()?;
-        if self.file.is_kept() {
-            self.file.sweep(&lock);
-        }
+        self.file.sweep(&lock);
         self.refresh()?;
         let wanted = FactFilter::of(what);
         let (gone, mut kept): (Vec<Fact>, Vec<Fact>) =

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::file::{KnowledgeFile, Lock};
 use super::index::Index;
 use super::proposal::{Proposal, RejectedProposal, RejectionReason, SUPERSEDED_MAX, check};
-use super::update::decide_read;
+use super::update::decide;
 use super::words::word_set;
 use super::{Fact, FactCandidate, FactId, Update};
 
@@ -279,7 +279,7 @@ impl FactStore {
             let (fact, statement) = (self.facts.get(m.place)?, self.statements.get(m.place)?);
             Some((fact, statement.get_or_init(|| Statement::of(&fact.content))))
         });
-        decide_read(read, candidate)
+        decide(read, candidate)
     }
 
     fn in_scope(&self, fact: &Fact, candidate: &FactCandidate) -> bool {

@@ -55,16 +55,6 @@ pub(super) enum Relation {
 /// Facts that are not [current](Fact::is_current) are ignored.
 #[must_use]
 pub fn decide<'a>(
-    existing: impl IntoIterator<Item = &'a Fact>,
-    candidate: &FactCandidate,
-) -> Update {
-    let read: Vec<(&Fact, Statement)> =
-        existing.into_iter().map(|fact| (fact, Statement::of(&fact.content))).collect();
-    decide_read(read.iter().map(|(fact, statement)| (*fact, statement)), candidate)
-}
-
-/// Like [`decide`], for facts that are already parsed.
-pub(super) fn decide_read<'a>(
     existing: impl Iterator<Item = (&'a Fact, &'a Statement)>,
     candidate: &FactCandidate,
 ) -> Update {
@@ -135,7 +125,8 @@ mod tests {
 
     fn outcome(known: (FactKind, &str), new: (FactKind, &str)) -> &'static str {
         let fact = candidate(known.0, known.1).into_fact();
-        match decide([&fact], &candidate(new.0, new.1)) {
+        let old = Statement::of(&fact.content);
+        match decide([(&fact, &old)].into_iter(), &candidate(new.0, new.1)) {
             Update::Add => "add",
             Update::Update { .. } => "update",
             Update::Supersede { .. } => "supersede",
@@ -209,6 +200,7 @@ mod tests {
         let mut fact = candidate(FactKind::Config, "Server port is 3000").into_fact();
         fact.valid_to = Some(Timestamp(2));
         let again = candidate(FactKind::Config, "Server port is 3000");
-        assert_eq!(decide([&fact], &again), Update::Add);
+        let old = Statement::of(&fact.content);
+        assert_eq!(decide([(&fact, &old)].into_iter(), &again), Update::Add);
     }
 }

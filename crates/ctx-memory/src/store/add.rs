@@ -57,9 +57,9 @@ impl Memory {
         let mut known = HashSet::new();
         // Existing segments are evicted before others of the same time.
         let mut all: Vec<(Timestamp, usize)> = Vec::new();
-        source.each_row(|id, _, time, _| {
-            known.insert(id);
-            all.push((time, 0));
+        source.each_row(&mut |row| {
+            known.insert(row.id);
+            all.push((row.timestamp, 0));
         });
         let live = self.inner.live();
         for (id, segment) in &live.pending {

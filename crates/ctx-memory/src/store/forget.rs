@@ -34,7 +34,7 @@ impl Memory {
             self.inner.is_wanted_elsewhere.store(false, Ordering::Relaxed);
             let mut source = self.inner.opened()?;
             // Vectors of segments that others archived meanwhile must stay.
-            self.inner.catch_up(&mut source)?;
+            self.inner.catch_up(&mut **source)?;
             if ids.is_empty() && !indexer.may_contain_removed(&self.inner) {
                 self.inner.forget_vectors(ids)?;
                 return source.forget(ids);
@@ -48,7 +48,7 @@ impl Memory {
             // Another process may have written an index of the old source meanwhile.
             indexer.delete()?;
             self.inner.delete_graph()?;
-            let live = self.inner.load(&mut source, &mut indexer)?;
+            let live = self.inner.load(&mut **source, &mut indexer)?;
             self.inner.swap(live);
             // A model may have embedded one of them meanwhile.
             self.inner.forget_vectors(&HashSet::new())?;

@@ -217,8 +217,8 @@ impl Indexer {
     /// Reloads everything in memory from the archive and the index.
     pub(super) fn reload(&mut self, inner: &Inner) -> Result<()> {
         let mut source = inner.opened()?;
-        inner.catch_up(&mut source)?;
-        let live = inner.load(&mut source, self)?;
+        inner.catch_up(&mut **source)?;
+        let live = inner.load(&mut **source, self)?;
         inner.swap(live);
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Indexer {
         let Some(folder) = folder else { return self.reload(inner) };
         index_folder::check(&folder)?;
         // Other processes share the index, so it must include what they archived.
-        inner.catch_up(&mut *inner.opened()?)?;
+        inner.catch_up(&mut **inner.opened()?)?;
         // Rows without words count as missing, not as written.
         let work = {
             let mut live = inner.live_mut();

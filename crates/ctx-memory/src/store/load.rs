@@ -9,9 +9,8 @@ use ctx_core::Result;
 use super::Inner;
 use super::indexer::Indexer;
 use super::live::Live;
-use super::source::Source;
 use super::vectors::hashed;
-use crate::archive::{Changes, Segments};
+use crate::archive::{Changes, Segments, Source};
 use ctx_search::near::Rows;
 use ctx_search::search::Speaker;
 use ctx_search::{Segment, SegmentId};
@@ -33,18 +32,18 @@ impl Inner {
         if let Some(folder) = &self.folder {
             let path = folder.join("segments.jsonl");
             let segments = Segments::open(path, self.settings.limits, self.settings.now())?;
-            *source = Source::Disk(Box::new(segments));
-            self.warn_of_damage(&source, 0);
+            *source = Box::new(segments);
+            self.warn_of_damage(&**source, 0);
             self.open_vectors(folder);
         }
-        let live = self.load(&mut source, &mut indexer)?;
+        let live = self.load(&mut **source, &mut indexer)?;
         self.swap(live);
         self.is_open.store(true, Ordering::Release);
         Ok(())
     }
 
     /// Loads everything in the source. Uncommitted segments are carried over.
-    pub(super) fn load(&self, source: &mut Source, indexer: &mut Indexer) -> Result<Live> {
+    pub(super) fn load(&self, source: &mut dyn Source, indexer: &mut Indexer) -> Result<Live> {
         let (numbering, pending) = {
             let live = self.live();
             // In the order of arrival, which determines neighbouring turns.
@@ -55,9 +54,9 @@ impl Inner {
         let damaged = source.unreadable();
         let mut live = Live::new(&self.settings, numbering);
         live.exact_up_to = self.live().exact_up_to;
-        source.each_row(|id, session, time, speaker| {
-            let row = live.index.add_row(id, session, time, speaker);
-            live.add(id, row);
+        source.each_row(&mut |row| {
+            let at = live.index.add_row(row.id, row.session, row.timestamp, row.speaker);
+            live.add(row.id, at);
         });
         self.load_words(&mut live, source, indexer)?;
         for segment in pending {
@@ -84,7 +83,7 @@ impl Inner {
     fn load_words(
         &self,
         live: &mut Live,
-        source: &mut Source,
+        source: &mut dyn Source,
         indexer: &mut Indexer,
     ) -> Result<()> {
         let stored = indexer.open(self, live);
@@ -120,7 +119,7 @@ impl Inner {
     }
 
     /// Warns of unreadable lines, if there are more than the `known` ones.
-    pub(super) fn warn_of_damage(&self, source: &Source, known: usize) -> bool {
+    pub(super) fn warn_of_damage(&self, source: &dyn Source, known: usize) -> bool {
         let more = source.unreadable().saturating_sub(known);
         if more > 0 {
             let archive = self.folder.as_ref().map(|folder| folder.join("segments.jsonl"));
@@ -164,13 +163,13 @@ impl Inner {
     }
 
     /// Applies other processes' changes of the source.
-    pub(super) fn catch_up(&self, source: &mut Source) -> Result<()> {
+    pub(super) fn catch_up(&self, source: &mut dyn Source) -> Result<()> {
         let changes = source.refresh()?;
         self.follow(source, &changes)
     }
 
     /// Applies changes of the source.
-    pub(super) fn follow(&self, source: &mut Source, changes: &Changes) -> Result<()> {
+    pub(super) fn follow(&self, source: &mut dyn Source, changes: &Changes) -> Result<()> {
         let unknown: Vec<SegmentId> = {
             let mut live = self.live_mut();
             changes.added.iter().for_each(|id| {

@@ -46,7 +46,8 @@ pub use stats::MemoryStats;
 use self::embed::Unembedded;
 use self::indexer::{Indexer, WriteScope};
 use self::live::Live;
-use self::source::{InMemorySegments, Source};
+use self::source::InMemorySegments;
+use crate::archive::Source;
 use ctx_search::search::diversify;
 use ctx_search::vectors::VectorFile;
 use ctx_search::{HashEmbedder, Hit, Query, Segment, SegmentId};
@@ -76,7 +77,7 @@ struct Inner {
     folder: Option<PathBuf>,
     settings: MemorySettings,
     indexer: Mutex<Indexer>,
-    source: Mutex<Source>,
+    source: Mutex<Box<dyn Source>>,
     live: RwLock<Live>,
     vectors: Mutex<Option<VectorFile>>,
     is_open: AtomicBool,
@@ -116,9 +117,7 @@ impl Memory {
             indexer: Mutex::new(Indexer::new(folder.as_ref().map(|at| at.join("lexical")))),
             live: RwLock::new(Live::new(&settings, 0)),
             folder,
-            source: Mutex::new(Source::InMemory(InMemorySegments::new(
-                settings.limits.max_segments,
-            ))),
+            source: Mutex::new(Box::new(InMemorySegments::new(settings.limits.max_segments))),
             vectors: Mutex::default(),
             settings,
             is_open: AtomicBool::new(false),
@@ -153,7 +152,7 @@ impl Memory {
                 return if pending == 0 { Ok(()) } else { Err(read_only()) };
             }
             let changes = source.commit(self.inner.settings.now())?;
-            self.inner.follow(&mut source, &changes)?;
+            self.inner.follow(&mut **source, &changes)?;
             // Done under the lock, so that no vector of an unknown segment is added meanwhile.
             self.inner.thin_vectors();
         }
@@ -171,7 +170,7 @@ impl Memory {
     pub fn refresh(&self) -> Result<()> {
         self.inner.ensure_open()?;
         let Ok(mut source) = self.inner.source.try_lock() else { return Ok(()) };
-        self.inner.catch_up(&mut source)
+        self.inner.catch_up(&mut **source)
     }
 
     /// Returns the session of that name, or the only one whose name begins with it.
@@ -364,7 +363,7 @@ impl Inner {
     }
 
     /// Returns the source, after opening the memory.
-    fn opened(&self) -> Result<MutexGuard<'_, Source>> {
+    fn opened(&self) -> Result<MutexGuard<'_, Box<dyn Source>>> {
         self.ensure_open()?;
         Ok(self.source.lock().unwrap_or_else(PoisonError::into_inner))
     }

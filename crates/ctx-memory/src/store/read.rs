@@ -72,7 +72,7 @@ impl Inner {
         for (at, segment) in missing.iter().zip(source.get(&wanted)?) {
             found[*at] = segment;
         }
-        self.warn_of_damage(&source, damaged);
+        self.warn_of_damage(&**source, damaged);
         let mut live = self.live_mut();
         for id in missing.iter().filter(|at| found[**at].is_none()).map(|at| ids[*at]) {
             // Removed, or not a segment. A new one may have no place yet.

@@ -120,29 +120,21 @@ impl MemoryStore for SessionMemory {
         spawn_blocking("ctx-memory-flush", move || shared.work()).await?
     }
 
-    async fn maintain(&self) -> Vec<String> {
-        self.shared.maintain().await
-    }
-
-    async fn extract_facts(&self) -> Vec<String> {
-        self.shared.extract_facts().await
-    }
-}
-
-impl Shared {
     /// Computes missing vectors. A failure of the model is reported once, by the first caller.
     async fn maintain(&self) -> Vec<String> {
-        if let Err(error) = self.memory.embed().await {
-            self.memory.inner.warn(format!("recall is lexical only: {error}"));
+        let memory = &self.shared.memory;
+        if let Err(error) = memory.embed().await {
+            memory.inner.warn(format!("recall is lexical only: {error}"));
         }
-        self.memory.take_warnings()
+        memory.take_warnings()
     }
 
     async fn extract_facts(&self) -> Vec<String> {
-        let (Some(extraction), Some(facts)) = (&self.extraction, &self.facts) else {
+        let shared = &self.shared;
+        let (Some(extraction), Some(facts)) = (&shared.extraction, &shared.facts) else {
             return Vec::new();
         };
-        let session = (!self.cross_session).then_some(self.session.as_str());
-        extraction.run(facts, session, self.memory.settings().now()).await
+        let session = (!shared.cross_session).then_some(shared.session.as_str());
+        extraction.run(facts, session, shared.memory.settings().now()).await
     }
 }

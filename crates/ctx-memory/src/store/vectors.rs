@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use ctx_core::Result;
 
 use super::live::Live;
-use super::source::Source;
 use super::{Inner, Vectors};
+use crate::archive::Source;
 use ctx_search::near::Rows;
 use ctx_search::vectors::{Embedding, VectorFile};
 use ctx_search::{HashEmbedder, Segment, SegmentId, embedded_text};
@@ -52,7 +52,7 @@ impl Inner {
 
     /// Sets the vectors of renumbered rows, from the file or, for hash vectors, from the segments.
     /// If many are missing, a thread computes them.
-    pub(super) fn load_vectors(&self, live: &mut Live, source: &mut Source) -> Result<()> {
+    pub(super) fn load_vectors(&self, live: &mut Live, source: &mut dyn Source) -> Result<()> {
         self.read_vectors(live);
         if !self.settings.hashes() {
             return Ok(());

@@ -32,6 +32,7 @@ pub struct SearchSettings {
     pub hash_weight: f32,
     /// BM25's k1. Default: 1.2.
     #[serde(serialize_with = "shortest_decimal")]
+    #[schemars(range(min = 0, max = 10))]
     pub k1: f32,
     /// BM25's b, 0 to 1. Default: 0.4; documents need 0.75, turns of a conversation less.
     #[schemars(range(min = 0, max = 1))]

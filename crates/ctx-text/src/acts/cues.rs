@@ -28,7 +28,6 @@ pub(super) enum List {
     Decision,
     Contrast,
     Question,
-    Error,
     Request,
     Tentative,
     Asks,
@@ -49,14 +48,13 @@ pub(super) enum List {
 
 /// The lists, in the order of [`List`]. `^cue` counts only at the beginning of a clause, `!cue` cancels the
 /// cues inside it.
-static LISTS: [WordList; 23] = [
+static LISTS: [WordList; 22] = [
     WordList::new("cues.constraint"),
     WordList::new("cues.standing"),
     WordList::new("cues.revokes"),
     WordList::new("cues.decision"),
     WordList::new("cues.contrast"),
     WordList::new("cues.question"),
-    WordList::new("cues.error"),
     WordList::new("cues.request"),
     WordList::new("cues.tentative"),
     WordList::new("signals.asks"),

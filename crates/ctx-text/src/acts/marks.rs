@@ -1,4 +1,4 @@
-//! Classifies a sentence: constraint, decision, question, completed or planned work, error.
+//! Classifies a sentence: constraint, decision, question, completed or planned work.
 //!
 //! The rules are the word lists `cues.*`. The speaker is not known here: "we chose X" is a decision
 //! from any speaker, but "never do X" is a constraint only from a user.
@@ -20,8 +20,6 @@ pub struct Marks {
     pub contrast: bool,
     /// It asks, or says that something is open.
     pub question: bool,
-    /// It reports an error.
-    pub error: bool,
     /// It asks for work: "please", "add", "帮我".
     pub request: bool,
     /// It doubts, supposes, announces a step, advises or greets: it states nothing that lasts.
@@ -43,7 +41,6 @@ impl Marks {
             decision: found.has(List::Decision),
             contrast: found.has(List::Contrast),
             question: found.has(List::Question) || end.ends_with(['?', '？', '吗', '呢', '么']),
-            error: found.has(List::Error),
             request: found.has(List::Request),
             tentative: found.has(List::Tentative),
         }
@@ -62,7 +59,6 @@ mod tests {
             decision,
             contrast,
             question,
-            error,
             request,
             tentative,
         } = marks;
@@ -73,7 +69,6 @@ mod tests {
             ("decision", decision),
             ("contrast", contrast),
             ("question", question),
-            ("error", error),
             ("request", request),
             ("tentative", tentative),
         ];
@@ -96,7 +91,7 @@ mod tests {
             ("它把毫秒当成了秒", "", "request"),
             ("把毫秒改成秒", "request", ""),
             ("The API must stay backwards compatible", "constraint", ""),
-            ("I don't know why it fails.", "error", "constraint"),
+            ("I don't know why it fails.", "", "constraint"),
             ("No problem.", "", "constraint"),
             ("The only file is a.rs", "", "constraint"),
             ("From now on always answer in German.", "standing", ""),
@@ -112,10 +107,9 @@ mod tests {
             ("我们决定采用 Redis,因为更快", "decision", ""),
             ("Should we support Windows?", "question", ""),
             ("要不要支持 Windows?", "question", ""),
-            ("The build failed.", "error", ""),
             ("Add a retry to the client", "request", ""),
             ("帮我修复登录", "request", ""),
-            ("The address is broken", "error", "request"),
+            ("The address is broken", "", "request"),
             ("Maybe we should use Redis.", "tentative", ""),
             ("For now, set it to 5.", "tentative", ""),
             ("也许可以采用 Redis", "tentative", ""),

@@ -14,7 +14,8 @@ pub fn stands_alone(text: &str, range: &Range<usize>, kind: SpanKind) -> bool {
     begins(text.slice(..range.start), token, kind) && ends(text.slice(range.end..), token, kind)
 }
 
-fn joins(c: char) -> bool {
+/// Whether a character belongs to a name, so that no name ends beside it.
+pub fn joins(c: char) -> bool {
     (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
 }
 

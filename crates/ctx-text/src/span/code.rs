@@ -4,9 +4,21 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::lists::{BRANCH_PREFIXES, BRANDS, ERRNOS, PLAIN_WORDS, STANDARDS, TOP_DOMAINS};
-use crate::SpanKind;
 use crate::pattern::pattern;
+use crate::{SpanKind, WordList};
+
+/// Parts before the slash in branch names.
+pub(super) static BRANCH_PREFIXES: WordList = WordList::new("spans.branch_prefixes");
+/// Mixed-case names of products and formats.
+static BRANDS: WordList = WordList::new("spans.brands");
+/// Error symbols of the C library and of operating systems.
+static ERRNOS: WordList = WordList::new("spans.errnos");
+/// Words that are often in backticks without being names.
+static PLAIN_WORDS: WordList = WordList::new("spans.plain_words");
+/// Names of standards, with a hyphen and a number.
+static STANDARDS: WordList = WordList::new("spans.standards");
+/// Top-level domains.
+static TOP_DOMAINS: WordList = WordList::new("spans.top_domains");
 
 static ERROR: LazyLock<Regex> = LazyLock::new(|| pattern("error"));
 static ID: LazyLock<Regex> = LazyLock::new(|| pattern("id"));

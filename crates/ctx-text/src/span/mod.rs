@@ -7,7 +7,6 @@ mod bounds;
 mod code;
 mod date;
 mod edges;
-mod lists;
 mod normal;
 mod number;
 mod path;
@@ -16,10 +15,10 @@ mod scan;
 
 use std::ops::Range;
 
-pub use bounds::stands_alone;
+pub use bounds::{joins, stands_alone};
 pub use date::day_len;
 pub(crate) use date::is_month;
-pub use normal::{NormalForm, normal_form};
+pub use normal::{NormalForm, normal_form, trailing_digits};
 pub use number::{Number, number};
 pub use path::split_line;
 use scan::Scan;

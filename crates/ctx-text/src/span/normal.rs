@@ -43,7 +43,8 @@ pub fn normal_form(kind: SpanKind, text: &str) -> NormalForm {
     NormalForm { kind, text }
 }
 
-fn trailing_digits(text: &str) -> &str {
+/// Returns the digits at the end of a text.
+pub fn trailing_digits(text: &str) -> &str {
     let start = text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     text.slice(start..)
 }

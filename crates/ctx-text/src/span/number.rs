@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use foldhash::fast::FixedState;
 use regex::Regex;
 
+use super::bounds::joins;
 use crate::WordList;
 use crate::fold::is_cjk;
 use crate::pattern::pattern;
@@ -51,13 +52,8 @@ pub fn number(text: &str) -> Option<Number> {
         return Some(Number { len: at + scaled + len, value, unit, is_count: false });
     }
     // `12abc` is not a number.
-    let open = rest.chars().next().is_some_and(goes_on);
+    let open = rest.chars().next().is_some_and(joins);
     (!open).then_some(Number { len: at, value, unit: "", is_count: false })
-}
-
-/// Whether this character continues a word, so that the digits before it are not a number.
-fn goes_on(c: char) -> bool {
-    (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
 }
 
 /// Returns a number without separators and without zeros at the end of its fraction.
@@ -81,7 +77,7 @@ fn magnitude(rest: &str, value: &mut String) -> usize {
     };
     let len = c.len_utf8();
     let after = rest.get(len..).and_then(|rest| rest.chars().next());
-    if !is_cjk(c) && after.is_some_and(goes_on) {
+    if !is_cjk(c) && after.is_some_and(joins) {
         return 0;
     }
     if value.contains('-') {

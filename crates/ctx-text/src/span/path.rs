@@ -5,11 +5,21 @@ use std::sync::LazyLock;
 use ctx_core::text::Slice;
 use regex::Regex;
 
-use super::lists::{
-    ALSO_WORDS, BRANCH_PREFIXES, PRODUCTS, SLASH_COMMANDS, TOP_FOLDERS, is_extension, is_file_name,
-};
+use super::code::BRANCH_PREFIXES;
+use crate::WordList;
 use crate::fold::is_cjk;
 use crate::pattern::pattern;
+
+static EXTENSIONS: WordList = WordList::new("spans.extensions");
+static FILE_NAMES: WordList = WordList::new("spans.file_names");
+/// Names with a dot that look like files and are not.
+static PRODUCTS: WordList = WordList::new("spans.products");
+/// Folders that paths begin with.
+static TOP_FOLDERS: WordList = WordList::new("spans.top_folders");
+/// Such folders that are also ordinary words, which prose puts before a slash.
+static ALSO_WORDS: WordList = WordList::new("spans.also_words");
+/// Commands of chat programs, which look like paths.
+static SLASH_COMMANDS: WordList = WordList::new("spans.slash_commands");
 
 static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
 static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
@@ -106,14 +116,16 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
 
 /// Whether a word is a file name on its own.
 fn is_file(word: &str, quoted: bool) -> bool {
-    if is_file_name(word) {
+    let is_env = word.strip_prefix(".env.").is_some_and(|rest| !rest.is_empty());
+    if is_env || FILE_NAMES.contains(word) {
         return true;
     }
     let Some((stem, ending)) = word.rsplit_once('.') else { return false };
     if stem.is_empty() {
         return quoted && ending.len() >= 2 && ending.bytes().all(|b| b.is_ascii_lowercase());
     }
-    is_extension(ending)
+    ending.len() <= 8
+        && EXTENSIONS.contains(&ending.to_ascii_lowercase())
         && is_name(word)
         && !PRODUCTS.contains(&word.to_ascii_lowercase())
         && !matches!(stem, "self" | "this" | "process" | "console")

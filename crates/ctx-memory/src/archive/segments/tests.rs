@@ -136,7 +136,7 @@ fn a_segment_is_stored_once_and_recalled_text_never() {
     let line = std::fs::read(house.path()).unwrap();
     house.write(&line);
     let again = house.open();
-    assert_eq!((again.len(), again.damage().duplicates), (1, 1));
+    assert_eq!((again.len(), again.damage.duplicates), (1, 1));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn many_threads_writing_at_once_lose_nothing() {
     });
     let mut segments = house.open();
     assert_eq!(segments.len(), 100);
-    assert_eq!(segments.damage(), &Damage::default());
+    assert_eq!(segments.damage, Damage::default());
     assert_eq!(contents(&mut segments).len(), 100);
 }
 
@@ -181,9 +181,9 @@ fn a_torn_last_line_is_moved_and_the_next_line_is_complete() {
     assert_eq!(house.open().len(), 2, "who only reads leaves it: somebody may be writing it");
     store(&mut segments, numbers(2..3));
     assert_eq!(contents(&mut segments), numbers(0..3).collect::<Vec<_>>());
-    let torn = &segments.damage().torn[0];
+    let torn = &segments.damage.torn[0];
     assert_eq!(std::fs::read(torn).unwrap(), br#"{"id":"torn"#);
-    assert_eq!(house.open().damage(), &Damage::default());
+    assert_eq!(house.open().damage, Damage::default());
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn lines_that_cannot_be_read_are_skipped_counted_and_kept() {
     house.write(b"{\"id\":3}\n\n\xff\xfe\n[]\n");
     store(&mut segments, numbers(2..3));
     let mut again = house.open_with(ArchiveLimits { max_segments: 2, eviction_days: 0 });
-    assert_eq!((again.len(), again.damage().unreadable), (2, 3));
+    assert_eq!((again.len(), again.damage.unreadable), (2, 3));
     // More dead lines than allowed: the file is rewritten.
     store(&mut again, numbers(10..400));
     assert_eq!((again.len(), contents(&mut again).len()), (2, 2));

@@ -1,4 +1,5 @@
-use ctx_memory::facts::{FactCandidate, FactKind, FactSelector, Update, decide};
+use ctx_facts::Statement;
+use ctx_memory::facts::{Fact, FactCandidate, FactKind, FactSelector, Update, decide};
 use proptest::prelude::*;
 
 use super::{candidate, named, open};
@@ -33,6 +34,11 @@ fn candidates() -> impl Strategy<Value = FactCandidate> {
     })
 }
 
+fn decided(facts: &[Fact], candidate: &FactCandidate) -> Update {
+    let read: Vec<_> = facts.iter().map(|fact| (fact, Statement::of(&fact.content))).collect();
+    decide(read.iter().map(|(fact, statement)| (*fact, statement)), candidate)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -62,8 +68,8 @@ proptest! {
     #[test]
     fn a_learned_fact_is_known(one in candidates(), others in prop::collection::vec(candidates(), 0..6)) {
         let facts: Vec<_> = others.into_iter().map(FactCandidate::into_fact).collect();
-        let decided = decide(&facts, &one);
-        match &decided {
+        let update = decided(&facts, &one);
+        match &update {
             Update::Update { id } | Update::None { id } => {
                 prop_assert!(facts.iter().any(|fact| fact.id == *id));
             }
@@ -74,6 +80,6 @@ proptest! {
         }
         let fact = one.clone().into_fact();
         let id = fact.id;
-        prop_assert_eq!(decide([&fact], &one), Update::None { id });
+        prop_assert_eq!(decided(&[fact], &one), Update::None { id });
     }
 }

@@ -17,7 +17,7 @@ use ctx_search::vectors::{Embedding, VectorFile};
 use ctx_search::{Metadata, Segment, SegmentId};
 use ctx_testkit::Random;
 
-use crate::archive::{ArchiveLimits, Segments};
+use crate::archive::{ArchiveLimits, Segments, Source};
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
@@ -148,7 +148,7 @@ impl Told {
     /// Checks the archive after two writers were killed.
     fn check(&self, dir: &Path, work: Work) {
         let mut segments = Segments::open(archive(dir), limits(work), NOW).unwrap();
-        assert_eq!(segments.damage().unreadable, 0, "a line was damaged");
+        assert_eq!(segments.damage.unreadable, 0, "a line was damaged");
         let ids: Vec<SegmentId> = segments.rows().map(|row| row.id).collect();
         for (id, segment) in ids.iter().zip(segments.get(&ids).unwrap()) {
             let segment = segment.expect("what has a row has a text");
