@@ -24,7 +24,10 @@ struct Form {
 
 const SNAPSHOT: &str = "<state_snapshot>";
 
-const FORMS: [Form; 4] = [
+/// The beginning of the message in which Codex keeps a summary, after the messages of the user.
+const CODEX_KEEPS: &str = "Another language model started to solve this problem";
+
+const FORMS: [Form; 5] = [
     // Claude Code 2.1.332: the history and the tools, as in other requests.
     Form {
         client: "claude-code",
@@ -72,6 +75,15 @@ const FORMS: [Form; 4] = [
         tag: "",
         is_quoted: true,
     },
+    // Codex 0.169 with a provider of its own: the history, without tools.
+    Form {
+        client: "codex",
+        system: "",
+        begins: &["You are performing a CONTEXT CHECKPOINT COMPACTION."],
+        contains: &["summary"],
+        tag: "",
+        is_quoted: false,
+    },
 ];
 
 /// A client's request for a summary.
@@ -84,6 +96,12 @@ impl SummaryRequest {
     pub fn may_be(body: &str) -> bool {
         let mut begins = FORMS.iter().flat_map(|form| form.begins);
         begins.any(|begin| memmem::find(body.as_bytes(), begin.as_bytes()).is_some())
+    }
+
+    /// Whether a message has a summary that stands after the first messages, by a search of its text.
+    #[must_use]
+    pub fn is_kept_in(message: &str) -> bool {
+        memmem::find(message.as_bytes(), CODEX_KEEPS.as_bytes()).is_some()
     }
 
     /// Recognises one. What a tool result says is not the user's text.

@@ -62,6 +62,14 @@ fn the_requests_of_clients_are_recognised() {
         text("user", "Fix it."), text("assistant", "Done."), text("user", &shared)] });
     assert_eq!(recognised(CHAT, &qwen), Some(("qwen-code", 3)));
 
+    let ask = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary [...]";
+    let item = |text: &str| {
+        json!({ "type": "message", "role": "user",
+        "content": [{ "type": "input_text", "text": text }] })
+    };
+    let codex = json!({ "model": "m", "input": [item("Fix it."), item(ask)] });
+    assert_eq!(recognised("/v1/responses", &codex), Some(("codex", 1)));
+
     let conversation = "Here is the conversation so far:\n\n<conversation>\n[User]: Fix it.\n\
                         </conversation>\n\nCreate a new anchored summary [...]";
     let opencode = json!({ "model": "m", "messages": [

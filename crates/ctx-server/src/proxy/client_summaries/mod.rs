@@ -9,12 +9,14 @@
 mod saved;
 mod written;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use ctx_core::{Block, ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens};
+use ctx_core::{
+    Block, ContentHash, ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens,
+};
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
 use ctx_layers::compaction::{ClientSummary, History};
 use ctx_session::clock;
@@ -49,7 +51,8 @@ const MOST_BOUND: usize = 4_096;
 /// Shorter summaries are not looked for in messages: they may stand there by chance.
 const LEAST_CHARS: usize = 40;
 
-/// Maximum number of messages at the beginning of a request among which a summary is searched.
+/// The number of messages at the beginning of a request in which a summary is searched; in later ones
+/// if they have the words of a client.
 const FIRST_MESSAGES: usize = 8;
 
 /// Maximum size of what is put back.
@@ -116,12 +119,14 @@ impl SummarisedHistory {
         for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
             let mut entry = node.entry().clone();
             // The first summary has the earlier ones among its originals.
-            if at < FIRST_MESSAGES
-                && !is_found
-                && let Some(summary) = summary_in(&*entry.message()?, earlier)
-            {
-                is_found = true;
-                entry = Arc::new(summary.entry(entry.id()));
+            if !is_found {
+                let message = entry.message()?;
+                let is_near =
+                    at < FIRST_MESSAGES || SummaryRequest::is_kept_in(&message.plain_text());
+                if let Some(summary) = summary_in(&message, earlier).filter(|_| is_near) {
+                    is_found = true;
+                    entry = Arc::new(summary.entry(entry.id()));
+                }
             }
             entries.push(entry);
         }
@@ -134,13 +139,15 @@ impl SummarisedHistory {
         })
     }
 
-    /// Returns it for a summary of all messages: the newest one asks for it.
-    fn to_summarise(&self) -> Result<History> {
+    /// Returns it for a summary of all messages but those that are kept: the newest one asks for it.
+    fn to_summarise(&self, kept: &HashSet<ContentHash>) -> Result<History> {
         let mut view = ContextView::new(self.ledger.clone());
-        let ask = Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK)));
-        for entry in self.entries.iter().cloned().chain([ask]) {
-            view.append(entry)?;
+        for entry in &self.entries {
+            if !kept.contains(&ContentHash::of(&*entry.message()?)) {
+                view.append(entry.clone())?;
+            }
         }
+        view.append(Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK))))?;
         History::of(&view)
     }
 
@@ -176,11 +183,13 @@ impl Remembered {
         Entry::in_memory(id.clone(), summary).covering(originals.unwrap_or_default())
     }
 
-    /// Audits it. Returns what it lost, and the record of the audit.
-    fn audit(&self, proxy: &Proxy) -> Option<(String, CompactionRecord)> {
+    /// Audits it against the messages that a request no longer has. Returns what it lost, and the
+    /// record of the audit.
+    fn audit(&self, proxy: &Proxy, request: &Request<'_>) -> Option<(String, CompactionRecord)> {
         let history = self.history.as_ref()?;
-        let whole = history.to_summarise().ok()?;
-        let audited = ClientSummary::audit(whole, &self.text, LOST_TOKENS, clock::now())?;
+        let kept = request.units.iter().map(|unit| ContentHash::of(&unit.read())).collect();
+        let gone = history.to_summarise(&kept).ok()?;
+        let audited = ClientSummary::audit(gone, &self.text, LOST_TOKENS, clock::now())?;
         let record = record_compaction(proxy, &history.conversation, None, &audited.compacted);
         Some((audited.lost, record))
     }
@@ -303,8 +312,11 @@ pub(super) async fn put_back(
     if request.is_continued {
         return None;
     }
-    let first = request.units.iter().take(FIRST_MESSAGES).map(|unit| unit.read()).enumerate();
-    let (at, mut message, found) = first.into_iter().find_map(|(at, message)| {
+    let (at, mut message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
+        if at >= FIRST_MESSAGES && !SummaryRequest::is_kept_in(unit.raw) {
+            return None;
+        }
+        let message = unit.read();
         let found = summary_in(&message, &known)?;
         Some((at, message, found))
     })?;
@@ -316,7 +328,7 @@ pub(super) async fn put_back(
     let summary = &proxy.client_summaries.bound(owner, &near, found);
     let is_new = summary.lost.get().is_none();
     let lost = summary.lost.get_or_init(|| async {
-        let (lost, record) = summary.audit(proxy)?;
+        let (lost, record) = summary.audit(proxy, &request)?;
         summary.set_record(Some(record));
         Some(lost).filter(|lost| !lost.is_empty())
     });

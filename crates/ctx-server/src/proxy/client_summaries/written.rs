@@ -1,5 +1,6 @@
 //! Summaries that ctx writes for a client.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::header::CONTENT_TYPE;
@@ -55,7 +56,7 @@ pub(in crate::proxy) async fn summarise(
     focus: Option<String>,
 ) -> Result<Option<Compacted>> {
     let earlier = proxy.client_summaries.of(&owner(proxy, client_request));
-    let history = SummarisedHistory::of(session, &earlier)?.to_summarise()?;
+    let history = SummarisedHistory::of(session, &earlier)?.to_summarise(&HashSet::new())?;
     let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
     let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
     let options = CompactOptions { force: true, models, focus, ..options };

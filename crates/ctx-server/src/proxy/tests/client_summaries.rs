@@ -165,6 +165,37 @@ async fn a_long_summary_in_small_pieces_is_audited_and_a_short_one_is_not_looked
 }
 
 #[tokio::test]
+async fn the_summary_of_codex_is_found_after_many_messages_of_the_user() {
+    let ask = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary.";
+    let step = move |request: &ctx_testkit::provider::Request| match request
+        .json
+        .to_string()
+        .contains(ask)
+    {
+        true => Step::text(SUMMARY),
+        false => Step::text("done"),
+    };
+    let provider = FakeProvider::builder().respond(step).start().unwrap();
+    let rig = Rig::new(provider, by("audit")).await;
+    let item = |text: &str| {
+        json!({ "type": "message", "role": "user",
+        "content": [{ "type": "input_text", "text": text }] })
+    };
+    let body = |items: &[Value]| json!({ "model": "m", "input": items });
+    let mut items: Vec<Value> = (0..12).map(|n| item(&format!("Describe river {n}."))).collect();
+    rig.post("/v1/responses", &body(&[&items[..], &[item(RULE), item(ask)]].concat())).await;
+    items.push(item(&format!("Another language model started to solve this problem.\n{SUMMARY}")));
+    items.push(item("Go on."));
+    rig.post("/v1/responses", &body(&items)).await;
+    let sent = rig.last().json;
+    // It is an item of its own, without what the client keeps itself.
+    let added = sent["input"][13].to_string();
+    assert!(added.contains("left this out") && added.contains(RULE), "{sent}");
+    assert!(!added.contains("Describe river"), "{added}");
+    assert_eq!(sent["input"].as_array().unwrap().len(), 15);
+}
+
+#[tokio::test]
 async fn ctx_writes_the_summary_of_claude_code() {
     for streams in [true, false] {
         let rig = Rig::new(provider(), by("ctx")).await;
