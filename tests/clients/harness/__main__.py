@@ -2,7 +2,7 @@
 
 import sys
 
-from . import clients, libraries, openclaw, pi, proxied, sdk
+from . import clients, codex_server, libraries, openclaw, pi, proxied, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
@@ -10,6 +10,7 @@ COMMANDS = (
     clients.Codex,
     clients.CodexCompaction,
     clients.CodexChat,
+    *codex_server.ALL,
     clients.Gemini,
     clients.GeminiCompaction,
     clients.Qwen,
@@ -42,6 +43,8 @@ def missing(name):
 
 
 def check(name):
+    if PROXIED.get(name) in codex_server.ALL:
+        return codex_server.check(PROXIED[name]())
     if name in PROXIED:
         return proxied.check(PROXIED[name]())
     if name in libraries.ALL:
