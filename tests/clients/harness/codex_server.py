@@ -4,15 +4,13 @@ import json
 import subprocess
 import threading
 
-from .clients import PLANTED, CodexCompaction
+from .clients import PLANTED, Codex, CodexCompaction
 from .judge import Run, complaints, row
 from .room import MODULES, TURN_SECONDS, WITHOUT_RESPONSES, Room, reading
 
 COMPACT = "/compact"
 # The third and the fifth turn are commands to compact.
-import os
-PASTE = "A line of a long log that the user pastes.\n" * int(os.environ.get("PASTE", 0))
-TURNS = (f"BIGREAD 1. {PLANTED}", f"BIGREAD 2\n{PASTE}", COMPACT, "BIGREAD 4", COMPACT, "BIGREAD 6")
+TURNS = (f"BIGREAD 1. {PLANTED}", "BIGREAD 2", COMPACT, "BIGREAD 4", COMPACT, "BIGREAD 6")
 
 
 class CodexCompactCommand(CodexCompaction):
@@ -26,7 +24,30 @@ class CodexCompactCommand(CodexCompaction):
         return f'openai_base_url = "{base}/v1"\nmodel_context_window = 200000\n'
 
 
-ALL = (CodexCompactCommand,)
+class CodexCompactCommandChat(CodexCompactCommand):
+    """The same with a server that has chat completions only."""
+
+    name = "codex-compact-command-chat"
+    has_responses = False
+
+
+class CodexCompactCommandOwn(CodexCompactCommand):
+    """Codex with a provider of its own in its settings, whose model it asks for a summary."""
+
+    name = "codex-compact-command-own"
+    fails_alone = False
+    provider = Codex.provider
+
+
+class CodexCompactCommandOwnChat(CodexCompactCommandOwn):
+    """The same with a server that has chat completions only."""
+
+    name = "codex-compact-command-own-chat"
+    fails_alone = True
+    has_responses = False
+
+
+ALL = (CodexCompactCommand, CodexCompactCommandChat, CodexCompactCommandOwn, CodexCompactCommandOwnChat)
 
 
 class AppServer:
