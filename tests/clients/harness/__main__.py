@@ -2,7 +2,7 @@
 
 import sys
 
-from . import clients, libraries, openclaw, pi, proxied, sdk
+from . import clients, codex_server, libraries, openclaw, pi, proxied, retrieval, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
@@ -10,6 +10,7 @@ COMMANDS = (
     clients.Codex,
     clients.CodexCompaction,
     clients.CodexChat,
+    *codex_server.ALL,
     clients.Gemini,
     clients.GeminiCompaction,
     clients.Qwen,
@@ -18,6 +19,7 @@ COMMANDS = (
     clients.OpenCodeCompaction,
     clients.Claude,
     clients.ClaudeCompaction,
+    *retrieval.ALL,
 )
 PROXIED = {c.name: c for c in COMMANDS}
 ALL = ["sdk", *PROXIED, "pi", "openclaw", *libraries.ALL]
@@ -42,6 +44,10 @@ def missing(name):
 
 
 def check(name):
+    if PROXIED.get(name) in codex_server.ALL:
+        return codex_server.check(PROXIED[name]())
+    if PROXIED.get(name) in retrieval.ALL:
+        return retrieval.check(PROXIED[name]())
     if name in PROXIED:
         return proxied.check(PROXIED[name]())
     if name in libraries.ALL:
@@ -67,7 +73,7 @@ def main(arguments):
         print(f"{name}: runs", flush=True)
         try:
             faults, row = check(name)
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
+        except (OSError, RuntimeError, ValueError, KeyError, StopIteration) as error:
             faults, row = [f"{type(error).__name__}: {error}"], [name, *["-"] * 5]
         rows.append(row)
         for fault in faults:

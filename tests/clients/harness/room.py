@@ -104,7 +104,19 @@ class Room:
         command += ["--strict"] if is_strict else []
         command += ["--limit-chars", limit] if limit else []
         self.upstream = self.start(command, self.environment({}), "provider").removesuffix("/v1")
+        self.model = self.processes[-1]
         return self.upstream
+
+    def rescript(self, steps):
+        """Puts a provider with another script, and a log of its own, at the address of the first."""
+        self.model.terminate()
+        self.model.wait(15)
+        script = self.folder / "script-2.json"
+        script.write_text(json.dumps({"script": steps}))
+        self.log = self.folder / "requests-2.jsonl"
+        port = self.upstream.rpartition(":")[2]
+        command = [PROVIDER, "--script", script, "--log", self.log, "--strict", "--port", port]
+        self.start(command, self.environment({}), "provider-2")
 
     def serve(self, upstream, window):
         """Returns the URL of `ctx serve` in front of that provider."""
