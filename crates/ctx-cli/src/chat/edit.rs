@@ -59,11 +59,8 @@ impl LineEditor {
         let history = self.editor.history_mut();
         let stored = match history.add(line) {
             Ok(true) => {
-                let folder = self.file.parent().map(std::fs::create_dir_all);
-                match folder.transpose() {
-                    Ok(_) => history.append(&self.file),
-                    Err(error) => Err(error.into()),
-                }
+                let folder = self.file.parent().map(std::fs::create_dir_all).transpose();
+                folder.map_err(Into::into).and_then(|_| history.append(&self.file))
             }
             Ok(false) => Ok(()),
             Err(error) => Err(error),

@@ -192,7 +192,6 @@ impl Scenario {
         Speech {
             sealed,
             is_list: request.wants_list(),
-            delta_chars: step.delta_chars,
             include_usage: asked.and_then(Value::as_bool).unwrap_or(false),
             ..Speech::new(request.number, request.model(), answer)
         }
