@@ -252,10 +252,7 @@ fn no_arguments(name: &str, cut: bool) -> Error {
     let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are not JSON")
         .with("tool", ctx_core::text::head_chars(name, 100))
         .billed();
-    match cut {
-        true => error.hint(LONGER),
-        false => error.retryable().hint("try again"),
-    }
+    if cut { error.hint(LONGER) } else { error.retryable().hint("try again") }
 }
 
 #[cfg(test)]
