@@ -79,10 +79,9 @@ pub(crate) fn describe(trouble: &FailedEngine) -> String {
         0 | 1 => String::new(),
         n => format!(", {} times since it last worked", thousands(n)),
     };
-    let instead = match &trouble.served_by {
-        Some(id) => format!("; '{}' served", shortened(id, REASON_CHARS)),
-        None => String::new(),
-    };
+    let instead = trouble.served_by.as_ref();
+    let instead = instead.map(|id| format!("; '{}' served", shortened(id, REASON_CHARS)));
+    let instead = instead.unwrap_or_default();
     let (reason, verb) = (shortened(&error.message, REASON_CHARS), shortened(&error.verb, 40));
     format!("failed at {at} UTC: {reason} (in '{verb}'{times}){instead}")
 }

@@ -50,8 +50,5 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
 
 /// Installs the layers for the whole process, if there are any.
 pub(crate) fn begin(layers: Layers) -> anyhow::Result<()> {
-    match layers.is_empty() {
-        true => Ok(()),
-        false => Ok(registry().with(layers).try_init()?),
-    }
+    if layers.is_empty() { Ok(()) } else { Ok(registry().with(layers).try_init()?) }
 }

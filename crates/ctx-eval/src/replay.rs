@@ -142,10 +142,7 @@ impl<'a> ReplayRun<'a> {
         if facts.in_model_context {
             self.raw.total += tokens;
         }
-        match &mut self.view {
-            Some(view) => view.append(entry.clone()),
-            None => Ok(()),
-        }
+        self.view.as_mut().map_or(Ok(()), |view| view.append(entry.clone()))
     }
 
     async fn request(&mut self, answer: &Arc<Entry>) -> Result<()> {

@@ -103,7 +103,6 @@ pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Resu
 /// returned as errors. A bare name that is not found elsewhere belongs to the provider of the
 /// preceding model. For conversations, use a client with
 /// [`Timeouts::conversation`](crate::Timeouts::conversation).
-#[must_use]
 pub fn connect_models(
     names: &[String],
     providers: &[Provider],
@@ -210,10 +209,7 @@ fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<ConfiguredModel<'a>
             .filter(|id| configured(id).is_none()),
     );
     let near = Catalogue::embedded().nearest(name);
-    let near = match near.first() {
-        Some(near) => format!("; did you mean {near}?"),
-        None => String::new(),
-    };
+    let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     Err(Error::new(ErrorKind::NotFound, "unknown model")
         .with("model", ctx_core::text::head_chars(name, 100))
         .hint(format!("write it as provider/model; providers: {}{near}", names.join(", "))))

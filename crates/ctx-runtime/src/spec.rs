@@ -225,10 +225,7 @@ impl SessionSpec {
             }
             None => window(&config, &guard, name, native)?,
         };
-        let reserve = match self.reserve {
-            Some(reserve) => reserve,
-            None => compaction.reserve(window.tokens),
-        };
+        let reserve = self.reserve.unwrap_or_else(|| compaction.reserve(window.tokens));
         let select = SelectFor {
             engine: self.engine.as_deref(),
             agent: self.agent.as_deref(),

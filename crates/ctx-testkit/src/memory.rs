@@ -83,10 +83,7 @@ impl MemoryStore for ScriptedMemory {
             answer.passages.retain(|passage| !is_seen(passage));
         }
         locked(&self.asked).push(request);
-        match self.fails {
-            true => Err(Error::new(ErrorKind::Io, "the index is gone")),
-            false => Ok(answer),
-        }
+        if self.fails { Err(Error::new(ErrorKind::Io, "the index is gone")) } else { Ok(answer) }
     }
 
     async fn flush(&self) -> Result<()> {

@@ -28,7 +28,7 @@ pub(super) struct LineEditor {
     editor: Editor<(), FileHistory>,
     file: PathBuf,
     /// The last error of the history file, until it is reported.
-    warning: Option<String>,
+    pub(super) warning: Option<String>,
 }
 
 impl LineEditor {
@@ -59,11 +59,8 @@ impl LineEditor {
         let history = self.editor.history_mut();
         let stored = match history.add(line) {
             Ok(true) => {
-                let folder = self.file.parent().map(std::fs::create_dir_all);
-                match folder.transpose() {
-                    Ok(_) => history.append(&self.file),
-                    Err(error) => Err(error.into()),
-                }
+                let folder = self.file.parent().map(std::fs::create_dir_all).transpose();
+                folder.map_err(Into::into).and_then(|_| history.append(&self.file))
             }
             Ok(false) => Ok(()),
             Err(error) => Err(error),
@@ -71,11 +68,6 @@ impl LineEditor {
         if let Err(error) = stored {
             self.warning = Some(format!("cannot save the input history: {error}"));
         }
-    }
-
-    /// Returns a warning for the user, once.
-    pub(super) fn take_warning(&mut self) -> Option<String> {
-        self.warning.take()
     }
 }
 

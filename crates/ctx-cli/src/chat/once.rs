@@ -70,10 +70,7 @@ fn message(prompt: &str) -> anyhow::Result<String> {
                 .into());
         }
     }
-    match text.trim().is_empty() {
-        true => Err(misuse(no_message())),
-        false => Ok(text),
-    }
+    if text.trim().is_empty() { Err(misuse(no_message())) } else { Ok(text) }
 }
 
 fn no_message() -> Error {

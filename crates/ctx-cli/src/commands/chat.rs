@@ -109,10 +109,7 @@ fn key(args: &Chat) -> ctx_core::Result<SessionKey> {
     if name.contains(':') || name == "global" {
         return name.parse();
     }
-    let agent = match args.demo {
-        true => FileId::new(DEMO_AGENT)?,
-        false => FileId::main(),
-    };
+    let agent = if args.demo { FileId::new(DEMO_AGENT)? } else { FileId::main() };
     if Name::new(name)? == Name::main() {
         return Ok(SessionKey::main(agent));
     }

@@ -36,10 +36,8 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let update = workspace::update(workspace, out)?;
-    let vectors = match opened.model(out)? {
-        Some(model) => Some(workspace::embed(workspace, &model, out)?),
-        None => None,
-    };
+    let model = opened.model(out)?;
+    let vectors = model.map(|model| workspace::embed(workspace, &model, out)).transpose()?;
     if args.json {
         out.json(&IndexOutput { update, vectors })?;
     } else {

@@ -87,10 +87,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
         let id = args.agent.as_deref().filter(|_| agent.is_none());
         rows.extend(stored(id, &ours, out)?);
     }
-    rows.retain(|row| match &args.agent {
-        Some(_) => row.agent == agent.unwrap_or(Agent::CTX),
-        None => true,
-    });
+    rows.retain(|row| args.agent.is_none() || row.agent == agent.unwrap_or(Agent::CTX));
     if let Some(folder) = &args.project {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = real(folder);

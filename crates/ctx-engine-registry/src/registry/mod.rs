@@ -307,7 +307,7 @@ impl Registry {
         let linked = self.engines().filter(|engine| engine.slot == Slot::ContextEngine);
         let known = linked.map(|engine| engine.id.to_owned());
         #[cfg(feature = "plugins")]
-        let known = known.chain(self.search.list().engines.into_iter().map(|e| e.name.into()));
+        let known = known.chain(self.search.list().engines.into_iter().map(|e| e.name.to_string()));
         let known: Vec<String> = known.collect();
         let more = match cfg!(feature = "plugins") {
             true => "`ctx engines` lists the available engines",

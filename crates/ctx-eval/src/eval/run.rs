@@ -111,10 +111,7 @@ impl<'a> EvalRun<'a> {
         self.user_spoke = facts.role == Role::User && facts.has_content;
         self.losses.add_message(&item.entry);
         self.history.push(item.entry.clone());
-        match &mut self.view {
-            Some(view) => view.append(item.entry.clone()),
-            None => Ok(()),
-        }
+        self.view.as_mut().map_or(Ok(()), |view| view.append(item.entry.clone()))
     }
 
     /// Lets an engine assemble the request, and collects its summaries.

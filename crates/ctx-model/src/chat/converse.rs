@@ -81,10 +81,7 @@ impl HttpModel {
         };
         let is_empty = !blocks.iter().any(is_content);
         // If the window is only assumed, a full window cannot be detected.
-        let window = match self.facts.window_is_assumed {
-            true => 0,
-            false => self.facts.window.get(),
-        };
+        let window = if self.facts.window_is_assumed { 0 } else { self.facts.window.get() };
         self.check(context, stop, is_empty, usage.as_ref(), sent, window)?;
         if is_empty {
             return Err(empty_answer(&blocks, cut).with("model", context.name));

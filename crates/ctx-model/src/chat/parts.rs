@@ -34,7 +34,7 @@ enum AnswerPart {
 pub(super) struct AnswerParts<'d> {
     parts: Vec<(u64, AnswerPart)>,
     deltas: Deltas<'d>,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl<'d> AnswerParts<'d> {
@@ -48,11 +48,6 @@ impl<'d> AnswerParts<'d> {
 
     pub(super) fn len(&self) -> usize {
         self.parts.len()
-    }
-
-    /// Returns the number of bytes of all text, reasoning and calls.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Returns all text.
@@ -257,10 +252,7 @@ fn no_arguments(name: &str, cut: bool) -> Error {
     let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are not JSON")
         .with("tool", ctx_core::text::head_chars(name, 100))
         .billed();
-    match cut {
-        true => error.hint(LONGER),
-        false => error.retryable().hint("try again"),
-    }
+    if cut { error.hint(LONGER) } else { error.retryable().hint("try again") }
 }
 
 #[cfg(test)]

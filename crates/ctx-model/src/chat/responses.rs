@@ -130,7 +130,6 @@ fn end(reader: &mut AnswerReader<'_>, response: &Value) {
     reader.take_usage(&response["usage"], usage);
     let reason = response["incomplete_details"]["reason"].as_str();
     reader.stop = Some(match reason {
-        Some("max_output_tokens" | "max_tokens") => Stop::Length,
         Some("content_filter") => Stop::Filtered,
         Some(_) => Stop::Length,
         None if response["status"] == "incomplete" => Stop::Length,

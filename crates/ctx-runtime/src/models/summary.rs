@@ -55,14 +55,8 @@ pub fn summary_models(
             models.providers.get(provider).is_some_and(|provider| provider.base_url.is_some())
         })
     };
-    let first = match requested {
-        Some(NONE) => return Ok(None),
-        Some(name) => name,
-        None => match model.filter(reachable) {
-            Some(name) => name,
-            None => return Ok(None),
-        },
-    };
+    let first = requested.or_else(|| model.filter(reachable));
+    let Some(first) = first.filter(|name| *name != NONE) else { return Ok(None) };
     let providers = providers(&models)?;
     let client = Arc::new(Client::default());
     let names = compaction.model_chain(first);

@@ -217,10 +217,8 @@ impl Builder {
             let on = json!({"agents": {"defaults": {"memoryContext": {"enabled": true}}}});
             self.config = self.config.overlaid(on)?;
         }
-        let registry = match self.registry.take() {
-            Some(registry) => registry,
-            None => linked_and_installed(&self.home)?,
-        };
+        let own = self.registry.take();
+        let registry = own.map_or_else(|| linked_and_installed(&self.home), Ok)?;
         let group = GroupCommit::open(&self.home.journals_dir())?;
         let lanes =
             Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(max_concurrent_turns())));

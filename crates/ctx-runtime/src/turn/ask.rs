@@ -174,8 +174,5 @@ pub(super) fn check_complete(reply: Reply) -> Result<Reply> {
     if ids.windows(2).any(|two| two[0] == two[1]) {
         return broken("the model used one id for two tool calls");
     }
-    match has_content {
-        true => Ok(reply),
-        false => broken("the model's answer is empty"),
-    }
+    if has_content { Ok(reply) } else { broken("the model's answer is empty") }
 }

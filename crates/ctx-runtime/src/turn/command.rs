@@ -200,10 +200,7 @@ impl Turn<'_> {
         let is_recalled = self.session.setup()?.memory.store().is_some();
         let (session, now) = (self.session.id.clone(), self.now());
         let (_, learned) = spawn_blocking(move || remember(&facts, &session, &text, now)).await?;
-        let done = match learned.is_nothing() {
-            true => "Already known.",
-            false => "Remembered.",
-        };
+        let done = if learned.is_nothing() { "Already known." } else { "Remembered." };
         Ok(match is_recalled {
             true => done.to_owned(),
             false => format!(
@@ -237,10 +234,7 @@ impl Turn<'_> {
         let facts = found.facts.iter().map(|fact| format!("[{}] {}", fact.kind, fact.text));
         let passages = found.passages.iter().map(|p| format!("({}) {}", p.role, p.text.trim_end()));
         let lines: Vec<_> = facts.chain(passages).collect();
-        Ok(match lines.is_empty() {
-            true => "No matches.".to_owned(),
-            false => lines.join("\n\n"),
-        })
+        Ok(if lines.is_empty() { "No matches.".to_owned() } else { lines.join("\n\n") })
     }
 
     /// Undoes the newest compaction.

@@ -207,10 +207,8 @@ impl DiscoveredSession {
                     break;
                 };
                 self.agent = agent;
-                self.session_id = match known.id.filter(|id| !id.is_empty()) {
-                    Some(id) => id,
-                    None => self.stem().to_owned(),
-                };
+                let id = known.id.filter(|id| !id.is_empty());
+                self.session_id = id.unwrap_or_else(|| self.stem().to_owned());
                 self.project = match agent.format().project {
                     Some(project) => project(&self.path),
                     None => known.cwd.map(PathBuf::from),

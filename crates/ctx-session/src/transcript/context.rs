@@ -96,10 +96,8 @@ impl Transcript {
             |index: &&usize| !self.entries.get(**index).is_some_and(|entry| entry.overlay);
         let last = path.iter().rev().find(in_file).filter(|_| leaf.is_some());
         let Some(&last) = last else { return Ok(path) };
-        let head = |index: usize| match self.entries.get(index)?.head {
-            Some(head) => Some(head as usize),
-            None => Some(index),
-        };
+        let head =
+            |index: usize| Some(self.entries.get(index)?.head.map_or(index, |head| head as usize));
         let later = (last + 1..self.entries.len()).filter(|&index| {
             let in_file = self.entries.get(index).is_some_and(|entry| !entry.overlay);
             in_file && head(index) == head(last)

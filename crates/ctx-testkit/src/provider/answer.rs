@@ -81,7 +81,7 @@ impl Scenario {
             Reply::Answer(answer) => (**answer).clone(),
         };
         let report = answer.usage;
-        let speech = self.speech(request, step, answer);
+        let speech = self.speech(request, answer);
         let spent = Usage { output: tokens_of(speech.chars()).max(1), ..request.usage };
         let usage = match report {
             Report::Computed => Some(spent),
@@ -175,7 +175,7 @@ impl Scenario {
         if let Some(after) = after {
             let error: Value = serde_json::from_str(&worded.body).unwrap_or_default();
             let words = faithful_summary(request.prompt.last_user(), longest(request));
-            let speech = self.speech(request, step, text_answer(words));
+            let speech = self.speech(request, text_answer(words));
             let events = speech.failing(api, &error, after, step.crlf);
             return response(200, stream_headers(request, api), events);
         }
@@ -184,7 +184,7 @@ impl Scenario {
         response(worded.status, headers, Events::whole(listed(request, worded.body)))
     }
 
-    fn speech(&self, request: &Request, step: &Step, answer: Answer) -> Speech {
+    fn speech(&self, request: &Request, answer: Answer) -> Speech {
         let asked = request.json.pointer("/stream_options/include_usage");
         let included = request.json.get("include").and_then(Value::as_array);
         let sealed =
@@ -192,7 +192,6 @@ impl Scenario {
         Speech {
             sealed,
             is_list: request.wants_list(),
-            delta_chars: step.delta_chars,
             include_usage: asked.and_then(Value::as_bool).unwrap_or(false),
             ..Speech::new(request.number, request.model(), answer)
         }

@@ -29,7 +29,6 @@ pub(super) struct Speech {
     pub(super) include_usage: bool,
     /// Responses contain encrypted reasoning only if requested.
     pub(super) sealed: bool,
-    pub(super) delta_chars: Option<usize>,
     pub(super) endless: bool,
     /// Whether a stream is one list instead of events (Gemini).
     pub(super) is_list: bool,
@@ -156,9 +155,8 @@ impl Speech {
     }
 
     /// Splits a text into the deltas of a stream.
-    pub(super) fn deltas<'a>(&self, text: &'a str) -> Vec<&'a str> {
-        let most = || text.chars().count().div_ceil(MAX_DELTAS).max(DELTA_CHARS);
-        let size = self.delta_chars.unwrap_or_else(most).max(1);
+    pub(super) fn deltas(text: &str) -> Vec<&str> {
+        let size = text.chars().count().div_ceil(MAX_DELTAS).max(DELTA_CHARS);
         let mut starts: Vec<_> = text.char_indices().step_by(size).map(|(at, _)| at).collect();
         starts.push(text.len());
         let ends = starts.windows(2);

@@ -31,8 +31,6 @@ pub struct Step {
     /// The body is sent in writes of this many bytes, which may split an event or a character.
     /// Default: event by event.
     pub write_bytes: Option<usize>,
-    /// Characters in one delta of a stream. Default: 24, more for texts over 4,800 characters.
-    pub delta_chars: Option<usize>,
     /// Whether lines of an event stream end with CR LF, with comments between events. Default:
     /// false.
     pub crlf: bool,
@@ -55,7 +53,6 @@ impl Step {
             wait_at: Moment::BeforeHeaders,
             cut: None,
             write_bytes: None,
-            delta_chars: None,
             crlf: false,
         }
     }

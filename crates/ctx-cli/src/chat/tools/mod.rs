@@ -154,10 +154,8 @@ fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(_) => Err("interrupted".to_owned()),
-    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err("interrupted".to_owned()))
 }
 
 /// Returns a function that formats an error of a file for the model.

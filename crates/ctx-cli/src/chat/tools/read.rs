@@ -88,8 +88,5 @@ fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, S
     } else if more {
         text.push_str(&format!("[more follows: go on with \"offset\": {next}]"));
     }
-    match text.is_empty() {
-        true => Ok("(the file is empty)".to_owned()),
-        false => Ok(text),
-    }
+    if text.is_empty() { Ok("(the file is empty)".to_owned()) } else { Ok(text) }
 }

@@ -30,10 +30,8 @@ struct UndoReport {
 pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let transcript = setup::open(&args.session, out)?;
-    let which = match &args.compaction {
-        Some(id) => Some(find_compaction(&transcript, &args.session, id)?),
-        None => None,
-    };
+    let named = args.compaction.as_ref();
+    let which = named.map(|id| find_compaction(&transcript, &args.session, id)).transpose()?;
     let now = clock::now();
     let undone =
         undo_compaction(&home, &args.session, which.as_ref(), now).map_err(|error| match error

@@ -44,10 +44,7 @@ impl Engines {
     /// folder is restored, or kept aside.
     pub(super) fn publish(&self, draft: TempDir, name: &str) -> Result<PathBuf, Error> {
         let place = self.of(name);
-        let old = match self.has(name) {
-            true => Some(self.move_aside(name)?),
-            false => None,
-        };
+        let old = if self.has(name) { Some(self.move_aside(name)?) } else { None };
         if let Err(error) = fs::rename(draft.path(), &place) {
             // An older engine that cannot be put back is kept aside, and the error names its folder.
             let kept = old.filter(|old| fs::rename(old.path().join(name), &place).is_err());

@@ -59,8 +59,5 @@ fn row(lead: [Cell; 3], by: &str, (tokens, kept, ungrounded): Figures) -> Vec<Ce
 
 fn short(id: &EntryId) -> String {
     const ID_CHARS: usize = 12;
-    match id.chars().count() > ID_CHARS {
-        true => id.chars().take(8).collect(),
-        false => id.to_string(),
-    }
+    if id.chars().count() > ID_CHARS { id.chars().take(8).collect() } else { id.to_string() }
 }

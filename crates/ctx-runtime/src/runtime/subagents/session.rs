@@ -95,10 +95,8 @@ fn create(pool: &SessionPool, start: &SubagentStart) -> Result<SessionEntry> {
     let path = pool.home.transcript(&start.child, &entry)?;
     let agent = start.parent.agent().cloned().unwrap_or_else(FileId::main);
     let sessions = SessionStore::at(pool.home.sessions_file(&agent)).load()?;
-    let parent = match sessions.get(&start.parent) {
-        Some(parent) => Some(pool.home.transcript(&start.parent, parent)?),
-        None => None,
-    };
+    let parent = sessions.get(&start.parent);
+    let parent = parent.map(|parent| pool.home.transcript(&start.parent, parent)).transpose()?;
     let new = NewSession {
         id: FileId::new(&entry.session_id)?,
         timestamp: now,

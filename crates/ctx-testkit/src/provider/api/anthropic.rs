@@ -104,7 +104,7 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
             let data = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             Event::named("content_block_delta", &data)
         };
-        for piece in speech.deltas(&text) {
+        for piece in Speech::deltas(&text) {
             let event = on(json!({ "type": delta, key: piece }));
             events.push(if kind == "text" { event.text() } else { event });
         }

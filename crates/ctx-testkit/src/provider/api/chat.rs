@@ -81,10 +81,10 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
         Event::data(&chunk(json!([choice])))
     };
     let mut events = vec![delta(json!({ "role": "assistant", "content": "" }), None)];
-    for piece in speech.deltas(&speech.thinking) {
+    for piece in Speech::deltas(&speech.thinking) {
         events.push(delta(json!({ "reasoning_content": piece }), None));
     }
-    for piece in speech.deltas(&speech.text) {
+    for piece in Speech::deltas(&speech.text) {
         events.push(delta(json!({ "content": piece }), None).text());
     }
     for (n, call) in speech.calls.iter().enumerate() {
@@ -92,7 +92,7 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
         let id = call_id(speech, n);
         let first = json!({ "index": n, "id": id, "type": "function", "function": function });
         events.push(delta(json!({ "tool_calls": [first] }), None));
-        for piece in speech.deltas(&arguments(call)) {
+        for piece in Speech::deltas(&arguments(call)) {
             let part = json!({ "index": n, "function": { "arguments": piece } });
             events.push(delta(json!({ "tool_calls": [part] }), None));
         }

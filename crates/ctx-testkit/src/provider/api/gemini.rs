@@ -76,10 +76,10 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let chunk = |part: Value| Event::data(&answer(speech, &[part], false));
     let mut events = Vec::new();
-    for piece in speech.deltas(&speech.thinking) {
+    for piece in Speech::deltas(&speech.thinking) {
         events.push(chunk(json!({ "text": piece, "thought": true })));
     }
-    for piece in speech.deltas(&speech.text) {
+    for piece in Speech::deltas(&speech.text) {
         events.push(chunk(json!({ "text": piece })).text());
     }
     let calls = calls(speech);

@@ -48,11 +48,11 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
 /// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let mut events = Vec::new();
-    for piece in speech.deltas(&speech.thinking) {
+    for piece in Speech::deltas(&speech.thinking) {
         let message = json!({ "role": "assistant", "content": "", "thinking": piece });
         events.push(Event::data(&object(speech, &message)));
     }
-    for piece in speech.deltas(&speech.text) {
+    for piece in Speech::deltas(&speech.text) {
         let message = json!({ "role": "assistant", "content": piece });
         events.push(Event::data(&object(speech, &message)).text());
     }

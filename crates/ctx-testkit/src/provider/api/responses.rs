@@ -134,7 +134,7 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
             "message" => text(speech, &mut sequence, index, &id),
             "function_call" => {
                 let arguments = item["arguments"].as_str().unwrap_or_default();
-                for piece in speech.deltas(arguments) {
+                for piece in Speech::deltas(arguments) {
                     let delta = json!({ "item_id": id, "output_index": index, "delta": piece });
                     sequence.push("response.function_call_arguments.delta", delta);
                 }
@@ -167,7 +167,7 @@ fn summary(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
     let part = |text: &str| json!({ "type": "summary_text", "text": text });
     let added = place(json!({ "part": part("") }));
     sequence.push("response.reasoning_summary_part.added", added);
-    for piece in speech.deltas(&speech.thinking) {
+    for piece in Speech::deltas(&speech.thinking) {
         let delta = place(json!({ "delta": piece }));
         sequence.push("response.reasoning_summary_text.delta", delta);
     }
@@ -181,7 +181,7 @@ fn text(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
     let place = |fields: Value| placed(fields, id, index, "content_index");
     let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] });
     sequence.push("response.content_part.added", place(json!({ "part": part("") })));
-    for piece in speech.deltas(&speech.text) {
+    for piece in Speech::deltas(&speech.text) {
         let delta = place(json!({ "delta": piece, "logprobs": [] }));
         sequence.push(TEXT_DELTA, delta);
     }
