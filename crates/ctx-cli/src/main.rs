@@ -28,6 +28,7 @@ mod wrap;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use ctx_engine_registry::foreign::transport::{host_library, hosts_libraries};
 
 use args::{Cli, Command};
 use out::Out;
@@ -35,7 +36,7 @@ use out::Out;
 fn main() -> ExitCode {
     failure::survive_size_limits();
     shutdown::clean_up();
-    ctx_engine_registry::foreign::transport::hosts_libraries();
+    hosts_libraries();
     let mut command = args::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));
@@ -93,7 +94,10 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions { shell } => commands::completions::run(shell),
-        Command::EngineHost { library } => commands::engine_host::run(&library),
+        Command::EngineHost { library } => {
+            host_library(&library)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::CommandHost(args) => commands::command_host::run(&args),
     }
 }

@@ -47,7 +47,7 @@ const MAX_CHARS: usize = 64;
 /// The id of an engine that is not built in. It is also the name of its manifest and of its folder,
 /// so it must be a valid file name on every system: no path, no capitals.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct EngineName(String);
 
 impl EngineName {
@@ -93,12 +93,6 @@ impl TryFrom<String> for EngineName {
     type Error = Error;
     fn try_from(name: String) -> Result<Self> {
         Self::new(name)
-    }
-}
-
-impl From<EngineName> for String {
-    fn from(name: EngineName) -> Self {
-        name.0
     }
 }
 

@@ -54,7 +54,6 @@ pub struct Inspector {
 impl Inspector {
     /// Creates an inspector of transcripts, which also searches memories. Its event streams end at
     /// `shutdown`.
-    #[must_use]
     pub fn new(replays: Replays, memory: MemorySearch, shutdown: Shutdown) -> Self {
         Self::of(vec![Arc::new(replays)], memory, shutdown)
     }
@@ -66,14 +65,12 @@ impl Inspector {
     }
 
     /// Adds the conversations of a proxy.
-    #[must_use]
     pub fn with_proxy(mut self, proxy: Arc<Proxy>) -> Self {
         self.sources.insert(0, Arc::new(Proxied::of(proxy)));
         self
     }
 
     /// Enables writes for requests with the token, if the server has one.
-    #[must_use]
     pub fn with_token(mut self, has_token: bool) -> Self {
         self.has_token = has_token;
         self

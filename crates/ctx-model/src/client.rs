@@ -40,7 +40,6 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// Timeouts for a conversation: an answer may take up to an hour as long as data keeps coming.
-    #[must_use]
     pub fn conversation() -> Self {
         Self { whole: Duration::from_secs(3_600), ..Self::default() }
     }
@@ -82,7 +81,7 @@ pub struct Response {
 /// A body that is read chunk by chunk, each with a timeout.
 pub struct Body {
     inner: reqwest::Response,
-    idle: Duration,
+    pub(crate) idle: Duration,
     whole: Duration,
     deadline: Instant,
 }
@@ -106,20 +105,13 @@ pub struct Client {
 
 impl Client {
     /// Creates a client with these timeouts. Opens no connection yet.
-    #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, ..Self::default() }
     }
 
     /// Adds no `user-agent` to requests without one, because other clients made them.
-    #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }
-    }
-
-    /// Returns the timeouts.
-    pub fn timeouts(&self) -> Timeouts {
-        self.timeouts
     }
 
     /// Sends a request and waits until the response begins.
@@ -215,11 +207,6 @@ impl Body {
                 .source(error.without_url())),
             Ok(Ok(chunk)) => Ok(chunk),
         }
-    }
-
-    /// Sets the timeout between two chunks from now on.
-    pub(crate) fn set_idle(&mut self, idle: Duration) {
-        self.idle = idle;
     }
 
     /// Reads the whole body, or its first `limit` bytes; the rest is not read.

@@ -28,7 +28,7 @@ pub(super) struct LineEditor {
     editor: Editor<(), FileHistory>,
     file: PathBuf,
     /// The last error of the history file, until it is reported.
-    warning: Option<String>,
+    pub(super) warning: Option<String>,
 }
 
 impl LineEditor {
@@ -71,11 +71,6 @@ impl LineEditor {
         if let Err(error) = stored {
             self.warning = Some(format!("cannot save the input history: {error}"));
         }
-    }
-
-    /// Returns a warning for the user, once.
-    pub(super) fn take_warning(&mut self) -> Option<String> {
-        self.warning.take()
     }
 }
 

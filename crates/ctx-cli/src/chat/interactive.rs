@@ -36,7 +36,7 @@ pub(crate) fn run(
     let waiting = super::waiting_runtime()?;
     let mut failed = None;
     loop {
-        if let Some(warning) = lines.take_warning() {
+        if let Some(warning) = lines.warning.take() {
             out.warn(warning);
         }
         let said = match lines.next("> ")? {

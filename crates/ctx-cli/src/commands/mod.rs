@@ -11,7 +11,6 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod convert;
 pub(crate) mod diff;
-pub(crate) mod engine_host;
 pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;

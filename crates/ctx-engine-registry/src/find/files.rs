@@ -145,7 +145,7 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
 /// Identifies a file and its state: inode, size, and time of the last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     bytes: u64,
     modified: Option<SystemTime>,
     /// Device, inode, and time of the last change of content or permissions, which programs cannot
@@ -165,10 +165,6 @@ impl Stamp {
             #[cfg(unix)]
             identity: (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
         }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn check(&self) -> Result<()> {

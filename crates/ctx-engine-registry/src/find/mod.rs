@@ -115,7 +115,7 @@ impl FoundEngine {
 
     /// Returns the engine's own file.
     pub fn path(&self) -> &Path {
-        self.stamp.path()
+        &self.stamp.path
     }
 
     /// Rejects a file that has changed since it was checked. Call it directly before and directly

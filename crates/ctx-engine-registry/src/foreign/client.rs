@@ -20,7 +20,7 @@ const SMALL_REQUEST: usize = 512;
 /// A running engine that has answered `hello`.
 pub struct EngineClient {
     channel: Box<dyn Channel>,
-    info: Info,
+    pub(super) info: Info,
     deadlines: Deadlines,
     sessions: Sessions,
 }
@@ -61,11 +61,6 @@ impl EngineClient {
             });
         }
         Ok(Self { channel, info, deadlines, sessions: Sessions::default() })
-    }
-
-    /// Returns its answer to `hello`.
-    pub(super) fn info(&self) -> &Info {
-        &self.info
     }
 
     /// Whether it is permanently lost.

@@ -32,7 +32,7 @@ impl EngineClient {
         let (answer, sync) =
             self.call_with_update(&request.session_id, view, verb::COMPACT, ask).await?;
         let outcome =
-            decode(&answer).and_then(|result| Ok(outcome(result, view, &sync, &self.info().id)?));
+            decode(&answer).and_then(|result| Ok(outcome(result, view, &sync, &self.info.id)?));
         self.remember(&request.session_id, sync, &outcome);
         outcome
     }

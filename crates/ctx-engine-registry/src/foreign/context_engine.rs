@@ -134,16 +134,12 @@ impl ContextEngine for SupervisedEngine {
     }
 
     async fn after_turn(&self, session_id: &str) -> Result<()> {
-        let work = BackgroundCall::SessionVerb {
-            verb: verb::AFTER_TURN,
-            session_id: session_id.to_owned(),
-        };
+        let work = BackgroundCall::of_session(verb::AFTER_TURN, session_id);
         self.pass(Some(session_id), work).await.map(drop)
     }
 
     async fn maintain(&self, session_id: &str) -> Result<()> {
-        let work =
-            BackgroundCall::SessionVerb { verb: verb::MAINTAIN, session_id: session_id.to_owned() };
+        let work = BackgroundCall::of_session(verb::MAINTAIN, session_id);
         self.pass(Some(session_id), work).await.map(drop)
     }
 

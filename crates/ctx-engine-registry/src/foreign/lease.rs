@@ -19,7 +19,7 @@ enum Lease {
 /// The leases of one engine. Each session starts with a lease. A lost lease is not granted again.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
-    requested: bool,
+    pub(super) requested: bool,
     refused: bool,
     /// Sessions with failures.
     with_failures: HashMap<String, Lease>,
@@ -29,11 +29,6 @@ pub(super) struct Leases {
 impl Leases {
     pub(super) fn new(requested: bool, by: CompactionBy) -> Self {
         Self { requested, refused: by == CompactionBy::Host, ..Self::default() }
-    }
-
-    /// Sets whether the engine requests the lease, as stated in its `hello` answer.
-    pub(super) fn set_requested(&mut self, requested: bool) {
-        self.requested = requested;
     }
 
     /// Whether the engine compacts this session.
@@ -79,7 +74,7 @@ mod tests {
     fn each_session_has_its_own_lease() {
         let mut leases = Leases::new(false, CompactionBy::Engine);
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::NotAsked, false));
-        leases.set_requested(true);
+        leases.requested = true;
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::Granted, true));
         assert!(leases.failed("s", true));
         assert!(!leases.failed("s", true), "it was lost before");

@@ -27,6 +27,10 @@ pub(super) enum BackgroundCall {
 }
 
 impl BackgroundCall {
+    pub(super) fn of_session(verb: &'static str, session_id: &str) -> Self {
+        Self::SessionVerb { verb, session_id: session_id.to_owned() }
+    }
+
     pub(super) fn spawn(verb: &'static str, spawn: &SubagentSpawn) -> Self {
         let spawn = protocol::SubagentSpawn {
             parent_session_key: spawn.parent_session_key.clone(),
@@ -115,14 +119,14 @@ impl LiveEngine {
         };
         let channel = launcher.open()?;
         let client = EngineClient::start(&spec.id, channel, &hello, spec.deadlines).await?;
-        let info = client.info();
+        let info = &client.info;
         if let Some(expected) = info.contract.base.as_deref().filter(|&expected| expected != base) {
             return Err(EngineError::Unfit {
                 why: format!("it requires the base '{}', but its base is '{base}'", tidy(expected)),
                 hint: "set plugins.engines.<id>.base to the engine that is to run first",
             });
         }
-        self.leases.set_requested(info.contract.owns_compaction);
+        self.leases.requested = info.contract.owns_compaction;
         let version = tidy(&info.version);
         let info = EngineInfo {
             id: spec.id.clone().into(),
@@ -142,7 +146,7 @@ impl LiveEngine {
 
     /// Whether the engine only adds to the result of another one.
     pub(super) fn wants_base(&self) -> bool {
-        self.client.as_ref().is_some_and(|client| client.info().contract.base.is_some())
+        self.client.as_ref().is_some_and(|client| client.info.contract.base.is_some())
     }
 
     /// Records that a turn's messages are stored permanently. The call is repeated until it
@@ -199,25 +203,22 @@ impl LiveEngine {
         }
         let client = self.client.as_mut().ok_or_else(not_up)?;
         match work {
-            BackgroundCall::Ingest(request) => client.ingest(&request).await,
+            BackgroundCall::Ingest(request) => return client.ingest(&request).await,
             BackgroundCall::CommitTurns => {
                 while let Some((session_id, key)) = self.ended.front() {
                     client.commit_turn(session_id, key).await?;
                     self.ended.pop_front();
                 }
-                Ok(true)
             }
             BackgroundCall::SessionVerb { verb, session_id } => {
-                client.of_session(verb, &session_id).await.map(|()| true)
+                client.of_session(verb, &session_id).await?;
             }
-            BackgroundCall::Spawn { verb, spawn } => {
-                client.tell::<Done>(verb, &spawn).await.map(|()| true)
-            }
+            BackgroundCall::Spawn { verb, spawn } => client.tell::<Done>(verb, &spawn).await?,
             BackgroundCall::Ended(ended) => {
-                let done = client.tell::<Done>(verb::ON_SUBAGENT_ENDED, &ended).await;
-                done.map(|()| true)
+                client.tell::<Done>(verb::ON_SUBAGENT_ENDED, &ended).await?;
             }
         }
+        Ok(true)
     }
 
     pub(super) async fn dispose(&mut self) -> Result<(), EngineError> {

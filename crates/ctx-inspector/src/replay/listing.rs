@@ -31,18 +31,13 @@ pub(super) struct Cache {
 }
 
 /// Values read from files. A value is valid while the time and the size of its file are unchanged.
+#[derive(Default)]
 struct FileCache<T> {
     last: HashMap<PathBuf, CachedFile<T>>,
     current: HashMap<PathBuf, CachedFile<T>>,
 }
 
 type CachedFile<T> = (Timestamp, u64, T);
-
-impl<T> Default for FileCache<T> {
-    fn default() -> Self {
-        Self { last: HashMap::new(), current: HashMap::new() }
-    }
-}
 
 impl<T: Clone> FileCache<T> {
     /// Returns the value of a file. Reads it if the file is new or changed.

@@ -32,7 +32,6 @@ pub struct Replays {
 
 impl Replays {
     /// Creates a source of these files and, if `of_home`, the sessions of the home.
-    #[must_use]
     pub fn new(with: ReplaySettings, files: Vec<PathBuf>, of_home: bool) -> Self {
         let (agents, cache) = (AgentHomes::default(), Mutex::default());
         let listing = Listing { home: with.home.clone(), files, of_home, agents, cache };
@@ -40,7 +39,6 @@ impl Replays {
     }
 
     /// Adds the sessions of other agents.
-    #[must_use]
     pub fn with_agents(mut self, agents: AgentHomes) -> Self {
         self.listing.agents = agents;
         self

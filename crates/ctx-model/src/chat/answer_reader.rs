@@ -132,12 +132,12 @@ async fn read_all(
                 .with("parts", reader.parts.len())
                 .hint("check that the base URL is that of a model provider"));
         }
-        if reader.parts.bytes() > limits.text {
+        if reader.parts.bytes > limits.text {
             reader.stop = Some(Stop::Length);
             return Ok(());
         }
         if reader.stop.is_some() {
-            response.body.set_idle(AFTERWARDS);
+            response.body.idle = AFTERWARDS;
         }
         match next(&mut response.body, limits, reader).await? {
             Some(more) => chunk = more.to_vec(),
@@ -261,7 +261,7 @@ fn broken_off(reader: &AnswerReader<'_>) -> Error {
             .hint("check the base URL and the api of the provider in ctx.json5");
     }
     Error::new(ErrorKind::Upstream, "the answer broke off before its end")
-        .with("bytes", reader.parts.bytes())
+        .with("bytes", reader.parts.bytes)
         .retryable()
         .hint("try again")
 }

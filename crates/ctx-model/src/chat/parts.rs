@@ -34,7 +34,7 @@ enum AnswerPart {
 pub(super) struct AnswerParts<'d> {
     parts: Vec<(u64, AnswerPart)>,
     deltas: Deltas<'d>,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl<'d> AnswerParts<'d> {
@@ -48,11 +48,6 @@ impl<'d> AnswerParts<'d> {
 
     pub(super) fn len(&self) -> usize {
         self.parts.len()
-    }
-
-    /// Returns the number of bytes of all text, reasoning and calls.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Returns all text.

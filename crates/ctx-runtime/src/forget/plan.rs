@@ -143,7 +143,7 @@ impl<'m> ForgetPlan<'m> {
                              it: `ctx memory forget FILE ...`";
         match archived {
             0 if self.what.files.is_empty()
-                && self.plan.sessions.iter().all(SessionTargets::is_spared) =>
+                && self.plan.sessions.iter().all(|session| session.messages.is_empty()) =>
             {
                 Some(format!("no transcript in the home contains it; {NAMED}"))
             }

@@ -241,11 +241,6 @@ impl Targets {
 }
 
 impl SessionTargets {
-    /// Whether no message is erased from it.
-    pub(super) fn is_spared(&self) -> bool {
-        self.messages.is_empty()
-    }
-
     /// Whether this message is erased from its files.
     pub(super) fn loses(&self, id: &EntryId) -> bool {
         self.gone.contains_key(id)

@@ -37,7 +37,6 @@ pub struct SearchIndex {
 
 impl SearchIndex {
     /// Returns an empty index.
-    #[must_use]
     pub fn new(settings: SearchSettings) -> Self {
         Self { settings, ..Self::default() }
     }
@@ -161,7 +160,7 @@ impl SearchIndex {
     fn leave_out(&self, scores: &mut Scores, session: Option<&str>) {
         self.gone.iter().for_each(|row| scores.remove(*row));
         if let Some(id) = session {
-            let (session, sessions) = (self.turns.session(id), self.turns.sessions());
+            let (session, sessions) = (self.turns.session(id), &self.turns.sessions);
             scores
                 .retain(|row| session.is_some_and(|one| sessions.get(row as usize) == Some(&one)));
         }
@@ -171,7 +170,7 @@ impl SearchIndex {
         if self.settings.daily_decay >= 1.0 {
             return 1.0;
         }
-        let then = self.turns.times().get(row).copied().unwrap_or(now);
+        let then = self.turns.times.get(row).copied().unwrap_or(now);
         let days = now.0.saturating_sub(then.0).max(0) as f64 / 86_400_000.0;
         f64::from(self.settings.daily_decay.max(0.0)).powf(days) as f32
     }

@@ -80,7 +80,7 @@ impl SearchIndex {
 
     /// The segments, by row.
     pub fn ids(&self) -> &[SegmentId] {
-        self.turns.ids()
+        &self.turns.ids
     }
 
     /// Returns the rows of the previous and next turn in the same session.

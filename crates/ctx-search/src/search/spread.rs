@@ -28,8 +28,8 @@ pub(super) fn share_best(scores: &mut Scores, turns: &Turns, share: f32) {
     if share <= 0.0 || share.is_nan() {
         return;
     }
-    let mut best = vec![0f32; turns.session_count()];
-    let sessions = turns.sessions();
+    let mut best = vec![0f32; turns.last_of.len()];
+    let sessions = &turns.sessions;
     for (row, score) in scores.iter() {
         let best = &mut best[sessions[row as usize] as usize];
         *best = best.max(score);

@@ -12,16 +12,16 @@ const NONE: u32 = u32::MAX;
 /// A row per segment, in dense columns, because ranking walks all of them.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    ids: Vec<SegmentId>,
-    times: Vec<Timestamp>,
-    sessions: Vec<u32>,
+    pub(super) ids: Vec<SegmentId>,
+    pub(super) times: Vec<Timestamp>,
+    pub(super) sessions: Vec<u32>,
     /// The previous and next turn in the same session, or [`NONE`].
     before: Vec<u32>,
     after: Vec<u32>,
     /// The user's message before the turn in its session, or [`NONE`] if the turn is the user's.
     requests: Vec<u32>,
     session_ids: HashMap<Box<str>, u32>,
-    last_of: Vec<u32>,
+    pub(super) last_of: Vec<u32>,
     last_request_of: Vec<u32>,
 }
 
@@ -71,14 +71,6 @@ impl Turns {
         self.ids.get(row as usize).copied()
     }
 
-    pub(crate) fn times(&self) -> &[Timestamp] {
-        &self.times
-    }
-
-    pub(crate) fn ids(&self) -> &[SegmentId] {
-        &self.ids
-    }
-
     /// Returns the previous and next turn in the same session.
     pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
         let of = |column: &[u32]| column.get(row as usize).copied().filter(|row| *row != NONE);
@@ -95,15 +87,6 @@ impl Turns {
         let last = self.session(session).and_then(|session| self.last_of.get(session as usize));
         let last = last.copied().filter(|row| *row != NONE);
         std::iter::successors(last, |row| self.neighbours_of(*row)[0])
-    }
-
-    /// The session of each row, by number, from 0 to [`Self::session_count`].
-    pub(crate) fn sessions(&self) -> &[u32] {
-        &self.sessions
-    }
-
-    pub(crate) fn session_count(&self) -> usize {
-        self.last_of.len()
     }
 
     /// The names of the sessions.

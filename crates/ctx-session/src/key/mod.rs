@@ -22,7 +22,7 @@ mod part;
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 pub use part::{FileId, MAX_KEY_BYTES, Name, PeerId};
 
@@ -38,7 +38,9 @@ pub use part::{FileId, MAX_KEY_BYTES, Name, PeerId};
 /// assert!("agent:../etc:main".parse::<SessionKey>().is_err());
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay, DeserializeFromStr,
+)]
 pub enum SessionKey {
     /// The single shared session.
     Global,
@@ -202,17 +204,5 @@ impl fmt::Display for AgentScope {
             Self::Acp(id) => write!(f, "acp:{id}"),
             Self::Explicit(id) => write!(f, "explicit:{id}"),
         }
-    }
-}
-
-impl Serialize for SessionKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }

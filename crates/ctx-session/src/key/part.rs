@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
+use serde_with::DeserializeFromStr;
 
 /// The maximum length of a key.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -26,17 +27,17 @@ const RESERVED: [&str; 12] = [
 
 /// A word that becomes a folder or part of a file name: an agent id, a session id, a thread id, a
 /// blob's name. No separators, no `..`, no leading dot, no control characters, at most 100 bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeserializeFromStr)]
 pub struct FileId(String);
 
 /// A word of a key that is not an id: a channel, an account, a main key, a job. It contains no `:`
 /// and is not a reserved word.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeserializeFromStr)]
 pub struct Name(String);
 
 /// An id assigned by a channel. It may contain `:` (as Matrix rooms do) and `/` (as Signal groups
 /// do): it is never used as a file name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeserializeFromStr)]
 pub struct PeerId(String);
 
 impl FileId {
@@ -149,12 +150,6 @@ macro_rules! text_type {
             type Err = Error;
             fn from_str(text: &str) -> Result<Self> {
                 Self::new(text)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     };

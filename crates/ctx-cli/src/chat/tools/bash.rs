@@ -96,7 +96,7 @@ impl Tools {
         let in_time = in_time.await.is_ok();
         group.end();
         drop(lifeline);
-        let (printed, is_cut, is_long) = (kept.printed(), kept.cut_to(), kept.printed() > LONG);
+        let (printed, is_cut, is_long) = (kept.printed, kept.cut_to(), kept.printed > LONG);
         let mut text = kept.into_text();
         let code = match status {
             Some(Ok(status)) if status.success() => None,

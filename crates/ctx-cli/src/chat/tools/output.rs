@@ -12,7 +12,7 @@ pub(super) struct BoundedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
-    printed: u64,
+    pub(super) printed: u64,
 }
 
 impl BoundedOutput {
@@ -28,11 +28,6 @@ impl BoundedOutput {
         self.tail.drain(..over);
         self.tail.extend(rest);
         self.dropped += (skipped + over) as u64;
-    }
-
-    /// Returns the total number of bytes.
-    pub(super) fn printed(&self) -> u64 {
-        self.printed
     }
 
     /// Returns the number of bytes kept, if some were dropped.

@@ -21,7 +21,7 @@ const QUOTED_CHARS: usize = 80;
 /// A running program.
 #[derive(Debug)]
 pub struct CandidateProgram {
-    command: String,
+    pub(super) command: String,
     child: Child,
     questions: Sender<String>,
     answers: Receiver<String>,
@@ -58,10 +58,6 @@ impl CandidateProgram {
         })?;
         let (questions, answers) = connect(&mut child);
         Ok(Self { command: command.to_owned(), child, questions, answers, limit, failed: None })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.command
     }
 
     /// Asks for one summary after another.

@@ -55,7 +55,7 @@ impl BenchArm {
             Self::Engine(arm) => arm.name.clone(),
             Self::Preset(preset) => preset.name.to_owned(),
             Self::Rule(rule) => rule.name().to_owned(),
-            Self::Candidate(program) => program.borrow().name().to_owned(),
+            Self::Candidate(program) => program.borrow().command.clone(),
         }
     }
 
