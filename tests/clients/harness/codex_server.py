@@ -6,11 +6,13 @@ import threading
 
 from .clients import PLANTED, Codex, CodexCompaction
 from .judge import Run, complaints, row
-from .room import MODULES, TURN_SECONDS, WITHOUT_RESPONSES, Room, reading
+from .room import MODULES, TURN_SECONDS, WITHOUT_RESPONSES, Room, forgetting, reading
 
 COMPACT = "/compact"
+# With a provider of its own, Codex keeps the last 20,000 tokens of the user's messages: less than this text.
+PASTED = "A line of a long log that the user pastes.\n" * 2_400
 # The third and the fifth turn are commands to compact.
-TURNS = (f"BIGREAD 1. {PLANTED}", "BIGREAD 2", COMPACT, "BIGREAD 4", COMPACT, "BIGREAD 6")
+TURNS = (f"BIGREAD 1. {PLANTED}", f"BIGREAD 2\n{PASTED}", COMPACT, "BIGREAD 4", COMPACT, "BIGREAD 6")
 
 
 class CodexCompactCommand(CodexCompaction):
@@ -37,6 +39,7 @@ class CodexCompactCommandOwn(CodexCompactCommand):
     name = "codex-compact-command-own"
     fails_alone = False
     provider = Codex.provider
+    summary = "The user has a big file of the workspace read, and nothing else was asked for."
 
 
 class CodexCompactCommandOwnChat(CodexCompactCommandOwn):
@@ -137,7 +140,7 @@ def check(client):
 def held(client, mode, base):
     with Room(f"{client.name}-{mode}") as room:
         run = Run(folder=room.folder)
-        steps = reading(*client.tool)
+        steps = forgetting(client.summary) + reading(*client.tool)
         steps = steps if client.has_responses else [*WITHOUT_RESPONSES, *steps]
         upstream = room.provider(client.limit, steps)
         environment = room.environment(client.settings(room, base(room, upstream)))
@@ -163,6 +166,8 @@ def judge(client, alone, through):
         holds = first is not None and PLANTED in json.dumps(first["body"])
         yield f"the prompt of turn {turn}, after a compaction, has the planted rule", holds
     # Requests for summaries have no tools.
-    prompts = [r for r in through.requests if r["body"].get("tools") and not r["refusal"]]
-    without = [r["number"] for r in prompts if PLANTED not in json.dumps(r["body"])]
-    yield f"each prompt has the planted rule (not {without})", bool(prompts) and not without
+    prompts = lambda run: [r for r in run.requests if r["body"].get("tools") and not r["refusal"]]
+    lacks = lambda run: [r["number"] for r in prompts(run) if PLANTED not in json.dumps(r["body"])]
+    if not client.fails_alone:
+        yield "without ctx: prompts lack the planted rule", bool(lacks(alone))
+    yield f"each prompt has the planted rule (not {lacks(through)})", bool(prompts(through)) and not lacks(through)

@@ -8,7 +8,7 @@ from .judge import Run, complaints, row
 from .room import Room, reading
 
 LINES = 90  # of the file
-MOST_TURNS = 12  # until a result is cut
+MOST_TURNS = 15  # until a result is cut
 # A copy of the file, and the id of the result with that copy: in the note of a shortened result, in a summary.
 NOTED = re.compile(r"copy (\d+) .*ctx_expand with id ([0-9a-f]+) returns", re.DOTALL)
 CITED = re.compile(r"copy (\d+) line \d+ [^\[\]]*\[e:([0-9a-f]{8})\]")

@@ -109,6 +109,7 @@ class Room:
 
     def rescript(self, steps):
         """Puts a provider with another script, and a log of its own, at the address of the first."""
+        numbered = len(self.log.read_text().splitlines())
         self.model.terminate()
         self.model.wait(15)
         script = self.folder / "script-2.json"
@@ -117,6 +118,9 @@ class Room:
         port = self.upstream.rpartition(":")[2]
         command = [PROVIDER, "--script", script, "--log", self.log, "--strict", "--port", port]
         self.start(command, self.environment({}), "provider-2")
+        # The ids of calls contain the number of the request: those of the first provider must not come again.
+        for _ in range(numbered):
+            urllib.request.urlopen(f"{self.upstream}/v1/models", timeout=60).read()
 
     def serve(self, upstream, window):
         """Returns the URL of `ctx serve` in front of that provider."""
@@ -197,7 +201,7 @@ WITHOUT_RESPONSES = [
 
 def forgetting(summary):
     """A model that answers requests of clients for a summary with this one."""
-    asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary")
+    asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary", "CONTEXT CHECKPOINT COMPACTION")
     return [{"when": {"newest": ask}, "reply": {"text": summary}, "times": None} for ask in asks if summary]
 
 
