@@ -63,9 +63,10 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let found = program.run(&["context", asks, "--workspace", "crates", "--budget", "200"])?;
     blocks.insert("context", text(&found));
     if let Some(data) = data {
-        let report = program.eval(data)?;
+        let report = program.eval(data, "64000")?;
         blocks.insert("eval", candidates(&report));
         blocks.insert("recorded", recorded(&report));
+        blocks.insert("eval-200k", candidates(&program.eval(data, "200000")?));
     }
     for path in ["README.md", "docs/compaction.md", "docs/memory.md"] {
         let path = root.join(path);
@@ -92,8 +93,8 @@ impl Program<'_> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Runs `ctx eval` over recorded sessions.
-    fn eval(&self, data: &Path) -> Result<Value> {
+    /// Runs `ctx eval` over recorded sessions in a window.
+    fn eval(&self, data: &Path, window: &str) -> Result<Value> {
         let mut files = vec![data.join("pi/before-compaction.jsonl")];
         let mut others = Vec::new();
         for file in std::fs::read_dir(data.join("claude-code"))? {
@@ -102,7 +103,7 @@ impl Program<'_> {
         others.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
         others.sort();
         files.extend(others);
-        let mut args = vec!["eval", "--window", "64000", "--json"];
+        let mut args = vec!["eval", "--window", window, "--json"];
         args.extend(files.iter().filter_map(|path| path.to_str()));
         Ok(serde_json::from_str(&self.run(&args)?)?)
     }
@@ -170,28 +171,32 @@ fn receipt(compacted: &str) -> Result<&str> {
 /// Returns a table with one row per candidate: its replay, and its single compaction.
 fn candidates(report: &Value) -> String {
     let mut out = String::from(
-        "| candidate | kind | tokens sent | from the cache | cost | calls | coverage | ungrounded | wedges | once: left | facts | kept |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| candidate | cost | needed next | a point | tokens sent | from the cache | calls | coverage | ungrounded | wedges | once: left | kept |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     let once = report["once"].as_array().cloned().unwrap_or_default();
     for row in report["rows"].as_array().into_iter().flatten() {
         let found = once.iter().find(|once| once["name"] == row["name"]);
         let cell = |key: &str| found.map_or("-".to_owned(), |once| count(&once[key]));
         let kept = found.map_or("-".to_owned(), |once| share(&once["coverage"]));
+        let needed = &row["neededNext"]["strict"]["share"];
+        let cost = row["costUsd"].as_f64();
+        let point = cost.zip(needed.as_f64()).map(|(usd, share)| usd / (100.0 * share));
+        let usd = |usd: Option<f64>| usd.map_or("-".to_owned(), |usd| format!("${usd:.2}"));
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {kept} |",
             plain(&row["name"]),
-            plain(&row["kind"]),
+            usd(cost),
+            share(needed),
+            usd(point),
             count(&row["sentTokens"]),
             share(&row["prefixReuse"]),
-            row["costUsd"].as_f64().map_or("-".to_owned(), |usd| format!("${usd:.2}")),
             count(&row["calls"]),
             share(&row["coverage"]),
             count(&row["ungrounded"]),
             count(&row["wedges"]),
             cell("tokensAfter"),
-            cell("facts"),
         );
     }
     out

@@ -7,8 +7,10 @@ use super::super::rewrite::patched;
 use super::{Answer, HeldEvent, call_of};
 use crate::json::{Object, ObjectWriter, array};
 
-/// Signs the first call of an answer, and must stay with it.
+/// Signs the first call of an answer. It is valid only at the part that it came with.
 const SIGNATURE: &str = "thoughtSignature";
+/// The API's signature for a call that has none.
+const UNSIGNED: &str = "\"skip_thought_signature_validator\"";
 /// The end of an answer.
 const END: &str = "finishReason";
 
@@ -58,25 +60,29 @@ pub(super) fn list(answer: &mut Answer, chunks: &[&RawValue]) -> String {
     all
 }
 
-/// Reads the parts of the first candidate. Returns it, the parts for the client, and whether a call
-/// was removed.
+/// Reads the parts of the first candidate. Returns it, the parts for the client, and whether they are
+/// others.
 fn parts<'a>(answer: &mut Answer, chunk: &Object<'a>) -> Option<(Object<'a>, Vec<String>, bool)> {
     let candidate = Object::of(chunk.array("candidates")?.first()?)?;
-    let (mut kept, mut is_changed, mut signature) = (Vec::new(), false, None);
+    let (mut kept, mut is_changed) = (Vec::new(), false);
     let content = candidate.object("content").unwrap_or_default();
     for raw in content.array("parts").unwrap_or_default() {
         answer.parts.push(raw.get().to_owned());
         let Some(part) = Object::of(raw) else { continue };
         let call = call(&part);
-        let is_call = call.is_some();
+        // Without the calls of ctx, the first call of the client is the first of the answer.
+        let is_first = call.is_some() && answer.other_call.is_none() && !answer.calls.is_empty();
         if call.is_some_and(|call| answer.take(call)) {
             is_changed = true;
-            signature = signature.or_else(|| part.get(SIGNATURE).map(|raw| raw.get().to_owned()));
             continue;
         }
-        kept.push(match signature.take_if(|_| is_call && !part.has(SIGNATURE)) {
-            Some(signature) => patched(&part, &[(SIGNATURE, Some(signature))]),
-            None => raw.get().to_owned(),
+        let is_signed = |raw: &String| Object::parse(raw).is_ok_and(|part| part.has(SIGNATURE));
+        kept.push(match is_first && !part.has(SIGNATURE) && answer.parts.iter().any(is_signed) {
+            true => {
+                is_changed = true;
+                patched(&part, &[(SIGNATURE, Some(UNSIGNED.to_owned()))])
+            }
+            false => raw.get().to_owned(),
         });
     }
     Some((candidate, kept, is_changed))

@@ -143,18 +143,29 @@ fn a_call_is_taken_out_and_the_next_answer_continues() {
 #[test]
 fn a_call_beside_one_of_the_client_is_postponed() {
     // Only one of two parallel calls of Gemini is signed.
-    let mut intercept = Intercept::new(Protocol::Gemini, NAMES);
     let call = |name: &str| json!({ "functionCall": { "id": name, "name": name, "args": {} } });
     let mut own = call("lookup");
     own["thoughtSignature"] = "s".into();
-    let parts = json!({ "candidates": [{ "content": { "parts": [own, call("read")] } }] });
-    intercept.push(parts.to_string().as_bytes());
+    let chunk = |parts: &[Value]| json!({ "candidates": [{ "content": { "parts": parts } }] });
+    let mut signed = call("read");
+    // The signature is valid only at the call of ctx.
+    signed["thoughtSignature"] = "skip_thought_signature_validator".into();
+
+    let mut intercept = Intercept::new(Protocol::Gemini, NAMES);
+    intercept.push(chunk(&[own.clone(), call("read")]).to_string().as_bytes());
     let round = intercept.end_round();
     assert_eq!(round.postponed.as_ref().map(|(id, calls)| (&**id, calls.len())), Some(("read", 1)));
     let out: Value = serde_json::from_slice(&round.out).unwrap();
-    let mut signed = call("read");
-    signed["thoughtSignature"] = "s".into();
-    assert_eq!(out["candidates"][0]["content"]["parts"], json!([signed]));
+    assert_eq!(out, chunk(&[signed.clone()]));
+
+    // In a stream, each call is a chunk.
+    let mut intercept = Intercept::new(Protocol::Gemini, NAMES);
+    let chunks = [chunk(&[own]), chunk(&[call("read")]), chunk(&[call("write")])];
+    let events = chunks.map(|chunk| format!("data: {chunk}\n\n")).concat();
+    let out = [intercept.push(events.as_bytes()), intercept.end_round().out].concat();
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.contains(&chunk(&[signed]).to_string()), "{out}");
+    assert!(out.contains(&chunk(&[call("write")]).to_string()), "{out}");
 }
 
 #[test]
