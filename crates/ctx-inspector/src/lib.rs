@@ -65,12 +65,14 @@ impl Inspector {
     }
 
     /// Adds the conversations of a proxy.
+    #[must_use]
     pub fn with_proxy(mut self, proxy: Arc<Proxy>) -> Self {
         self.sources.insert(0, Arc::new(Proxied::of(proxy)));
         self
     }
 
     /// Enables writes for requests with the token, if the server has one.
+    #[must_use]
     pub fn with_token(mut self, has_token: bool) -> Self {
         self.has_token = has_token;
         self

@@ -110,6 +110,7 @@ impl Client {
     }
 
     /// Adds no `user-agent` to requests without one, because other clients made them.
+    #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }
     }

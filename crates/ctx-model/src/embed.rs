@@ -83,6 +83,7 @@ impl HttpEmbedder {
     }
 
     /// Requests vectors of exactly this length, which only some models support.
+    #[must_use]
     pub(crate) fn with_dimensions(mut self) -> Self {
         self.ask_dimensions = true;
         self

@@ -124,12 +124,14 @@ impl Endpoint {
     }
 
     /// Sets the key.
+    #[must_use]
     pub fn with_key(mut self, key: KeyRef) -> Self {
         self.key = Some(key);
         self
     }
 
     /// Adds a header. It replaces a header of this crate with the same name.
+    #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: KeyRef) -> Self {
         self.headers.push((name.into(), value));
         self

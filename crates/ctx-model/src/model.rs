@@ -75,6 +75,7 @@ impl Prices {
     }
 
     /// Adjusts the prices for this share of one-hour cache writes.
+    #[must_use]
     pub fn with_hour_writes(self, share: f64) -> Self {
         if share <= 0.0 {
             return self;

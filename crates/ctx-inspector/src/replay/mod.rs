@@ -39,6 +39,7 @@ impl Replays {
     }
 
     /// Adds the sessions of other agents.
+    #[must_use]
     pub fn with_agents(mut self, agents: AgentHomes) -> Self {
         self.listing.agents = agents;
         self
