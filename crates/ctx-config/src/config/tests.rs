@@ -193,6 +193,6 @@ fn an_agent_and_its_subagents_differ_in_window_profile_and_model() {
 fn the_proxy_has_a_profile_of_its_own_unless_one_is_named() {
     let name = |text: &str| Config::parse(text).unwrap().for_proxy().profile().name();
     assert_eq!(name("{}"), "proxy");
-    assert_eq!(name("{ server: { listen: '127.0.0.1:1' } }"), "proxy");
+    assert_eq!(name("{ models: {} }"), "proxy");
     assert_eq!(name("{ profile: 'openclaw' }"), "openclaw");
 }
