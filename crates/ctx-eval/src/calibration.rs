@@ -79,6 +79,7 @@ pub struct RecordedCompaction {
 }
 
 /// Returns the index of the request of `line` that follows each compaction; `None` without one.
+#[must_use]
 pub fn requests_after<'a>(
     transcript: &Transcript,
     line: impl IntoIterator<Item = &'a BranchMessage>,

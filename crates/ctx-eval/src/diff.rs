@@ -41,6 +41,7 @@ pub struct RemovedMessage {
 impl CompactionDiff {
     /// Returns the diff of a compaction with this summary, which replaces the `covered` messages
     /// and keeps the `kept` ones.
+    #[must_use]
     pub fn new(
         compaction: EntryId,
         summary: String,

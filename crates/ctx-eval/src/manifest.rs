@@ -9,6 +9,7 @@ use crate::{EditedMessage, RequestDetail};
 
 /// Returns where the messages of each request of a line end. Request `at` contains the messages
 /// before index `ends[at]`.
+#[must_use]
 pub fn request_ends(line: &[ReplayMessage]) -> Vec<usize> {
     let requests = line.iter().enumerate().filter(|(_, item)| item.item.request);
     requests.map(|(place, _)| place).collect()

@@ -7,6 +7,7 @@ const CHARS: usize = 120;
 
 /// Returns the first non-empty line of a message's content, or else its calls with the beginning of
 /// their arguments.
+#[must_use]
 pub fn preview(message: &Message) -> String {
     let mut calls = Vec::new();
     for block in &message.blocks {

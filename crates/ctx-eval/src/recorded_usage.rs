@@ -81,6 +81,7 @@ impl RecordedUsage {
 
     /// Returns the sums; `None` if nothing was reported. Each answer is priced by its own model;
     /// `model` costs `prices`, and so do answers whose model is not known.
+    #[must_use]
     pub fn totals(
         &self,
         limit: Tokens,

@@ -52,6 +52,7 @@ pub(crate) struct DiffPage {
 
 impl DiffPage {
     /// Returns the requested part of a diff.
+    #[must_use]
     pub(crate) fn of(diff: &CompactionDiff, query: &DiffQuery) -> Self {
         let mut diff_page = Self {
             compaction: diff.compaction.to_string(),

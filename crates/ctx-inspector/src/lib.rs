@@ -54,6 +54,7 @@ pub struct Inspector {
 impl Inspector {
     /// Creates an inspector of transcripts, which also searches memories. Its event streams end at
     /// `shutdown`.
+    #[must_use]
     pub fn new(replays: Replays, memory: MemorySearch, shutdown: Shutdown) -> Self {
         Self::of(vec![Arc::new(replays)], memory, shutdown)
     }

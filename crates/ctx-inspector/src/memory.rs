@@ -46,6 +46,7 @@ pub struct MemorySearch {
 
 impl MemorySearch {
     /// Creates a search over the memories of this home.
+    #[must_use]
     pub fn new(config: Config, home: Home) -> Self {
         Self { config, home, opened: Arc::default() }
     }

@@ -47,11 +47,13 @@ pub(crate) struct Proxied {
 
 impl Proxied {
     /// Creates a source of the conversations of a proxy.
+    #[must_use]
     pub(crate) fn of(proxy: Arc<Proxy>) -> Self {
         Self::new(proxy.trace().clone(), proxy)
     }
 
     /// Creates a source of the conversations of a trace.
+    #[must_use]
     pub(crate) fn new(trace: Arc<Trace>, live: Arc<dyn LiveConversations>) -> Self {
         Self { trace, live }
     }

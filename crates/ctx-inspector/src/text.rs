@@ -8,6 +8,7 @@ use super::shape::{EntryQuery, MessagePart, MessageView};
 const SHOWN_CHARS: usize = 100_000;
 
 /// Returns the parts of a message. A long message is truncated, unless the query requests all.
+#[must_use]
 pub(crate) fn message_view(
     message: &Message,
     counter: &Counter,

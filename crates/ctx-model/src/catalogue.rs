@@ -24,6 +24,7 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Returns the catalogue this crate was built with.
+    #[must_use]
     pub fn embedded() -> &'static Self {
         static EMBEDDED: LazyLock<Catalogue> = LazyLock::new(|| {
             Catalogue::from_json(include_str!("../data/models.json"))

@@ -40,6 +40,7 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// Timeouts for a conversation: an answer may take up to an hour as long as data keeps coming.
+    #[must_use]
     pub fn conversation() -> Self {
         Self { whole: Duration::from_secs(3_600), ..Self::default() }
     }
@@ -105,6 +106,7 @@ pub struct Client {
 
 impl Client {
     /// Creates a client with these timeouts. Opens no connection yet.
+    #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, ..Self::default() }
     }

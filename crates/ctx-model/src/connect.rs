@@ -103,6 +103,7 @@ pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Resu
 /// returned as errors. A bare name that is not found elsewhere belongs to the provider of the
 /// preceding model. For conversations, use a client with
 /// [`Timeouts::conversation`](crate::Timeouts::conversation).
+#[must_use]
 pub fn connect_models(
     names: &[String],
     providers: &[Provider],

@@ -36,6 +36,7 @@ impl Api {
         [Self::OpenAiCompletions, Self::OpenAiResponses, Self::AnthropicMessages];
 
     /// Returns the name in configurations and transcripts.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiCompletions => "openai-completions",

@@ -99,6 +99,7 @@ fn table(json: &str) -> Result<OverflowTable, serde_json::Error> {
 /// let body = r#"{"error":{"message":"Rate limit reached: tokens per minute (TPM): Limit 6000"}}"#;
 /// assert_eq!(ctx_model::overflow(413, body), None);
 /// ```
+#[must_use]
 pub fn overflow(status: u16, body: &str) -> Option<Overflow> {
     overflow_of(status, &provider_error::read(body))
 }
@@ -130,6 +131,7 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
 
 /// Whether a successful answer shows that the prompt did not fit: some providers (z.ai) silently
 /// accept a prompt that is too long, and some (Xiaomi) fill the window and answer nothing.
+#[must_use]
 pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Option<Overflow> {
     let used = usage.prompt();
     let full = used > window || (answer_is_empty && used >= window.saturating_mul(99) / 100);

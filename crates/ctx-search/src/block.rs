@@ -7,6 +7,7 @@ use std::borrow::Cow;
 const RECALLED_TAG: &str = "<recalled-context";
 
 /// Whether a text contains a block of recalled text, or something that looks like one.
+#[must_use]
 pub fn is_recalled(text: &str) -> bool {
     text.contains(RECALLED_TAG)
 }

@@ -7,6 +7,7 @@ use ctx_text::width;
 const MIN_WIDTH: usize = 3;
 
 /// Whether a query is long enough to search for: three letters, or two Chinese characters.
+#[must_use]
 pub fn is_query(text: &str) -> bool {
     width(text.trim()) >= MIN_WIDTH
 }

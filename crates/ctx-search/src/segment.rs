@@ -14,6 +14,7 @@ pub struct SegmentId(pub Uuid);
 
 impl SegmentId {
     /// Returns the id of a message with this session, role and content.
+    #[must_use]
     pub fn of(session: &str, role: &Role, content: &str) -> Self {
         let mut hash = Sha256::new();
         // Each part is prefixed by its length, so that parts cannot run into each other.

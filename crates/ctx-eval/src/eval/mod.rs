@@ -161,6 +161,7 @@ pub async fn evaluate(
 
 impl EvalReport {
     /// Returns the report of several sessions. It lists the presets that the rows name.
+    #[must_use]
     pub fn of(sessions: Vec<SessionEval>, counter: &Counter, compact_to: f64) -> Self {
         let mut joined: Vec<ArmTotals> = Vec::new();
         let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());

@@ -21,6 +21,7 @@ impl Share {
     }
 
     /// Returns the share, 0 to 1; `None` without things.
+    #[must_use]
     pub fn share(self) -> Option<f64> {
         (self.of > 0).then(|| self.kept as f64 / self.of as f64)
     }

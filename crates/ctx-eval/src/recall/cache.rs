@@ -32,6 +32,7 @@ struct Kept {
 impl VectorCache {
     /// Returns an embedder that calls another one for the vectors that are not in `file`, which may
     /// not exist yet.
+    #[must_use]
     pub fn new(embedder: Arc<dyn Embedder>, file: Option<&Path>) -> Self {
         let bytes = file.and_then(|file| ctx_disk::read(file).ok());
         let known = bytes.and_then(|bytes| read(&bytes)).unwrap_or_default();

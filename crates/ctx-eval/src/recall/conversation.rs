@@ -27,6 +27,7 @@ pub enum DatasetFormat {
 
 impl DatasetFormat {
     /// Its name on the command line.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Locomo => "locomo",

@@ -32,6 +32,7 @@ pub struct Replays {
 
 impl Replays {
     /// Creates a source of these files and, if `of_home`, the sessions of the home.
+    #[must_use]
     pub fn new(with: ReplaySettings, files: Vec<PathBuf>, of_home: bool) -> Self {
         let (agents, cache) = (AgentHomes::default(), Mutex::default());
         let listing = Listing { home: with.home.clone(), files, of_home, agents, cache };

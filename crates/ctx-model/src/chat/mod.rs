@@ -108,6 +108,7 @@ pub struct HttpModel {
 
 impl HttpModel {
     /// Creates a model at an endpoint.
+    #[must_use]
     pub fn new(facts: ModelFacts, endpoint: Endpoint, client: Arc<Client>) -> Self {
         let provider = facts.name.split_once('/').map_or("", |(provider, _)| provider);
         let card = ModelCard {

@@ -19,6 +19,7 @@ pub struct HashEmbedder;
 
 impl HashEmbedder {
     /// Returns the vector of a text; all zeros if it has no words.
+    #[must_use]
     pub fn vector(self, text: &str) -> Vec<f32> {
         let mut vector = vec![0f32; DIMENSIONS];
         Terms::default().each(text, |term| {

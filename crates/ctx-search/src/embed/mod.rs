@@ -14,6 +14,7 @@ pub use transformer::TransformerEmbedder;
 
 /// Returns the cosine similarity of two vectors, -1 to 1. NaN if the lengths differ, a vector is
 /// zero, or it contains a NaN or infinity.
+#[must_use]
 pub fn cosine(one: &[f32], two: &[f32]) -> f32 {
     if one.len() != two.len() {
         return f32::NAN;

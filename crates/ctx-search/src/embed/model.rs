@@ -21,6 +21,7 @@ pub struct VectorModel {
 
 impl VectorModel {
     /// Returns a model with the default deadlines.
+    #[must_use]
     pub fn new(embedder: Arc<dyn Embedder>, timer: Arc<dyn Timer>) -> Self {
         let (query_deadline, batch_deadline) = (Duration::from_secs(2), Duration::from_secs(60));
         Self { embedder, timer, query_deadline, batch_deadline }

@@ -16,6 +16,7 @@ const CONTEXT_BYTES: usize = 500;
 /// Returns the text to embed for the last of `turns`: its day, up to `before` preceding turns of
 /// its session if they are short, then the turn itself, each after its speaker. A turn is often
 /// clear only with the turns before it.
+#[must_use]
 pub fn embedded_text(turns: &[Segment], before: u8) -> String {
     let Some(last) = turns.last() else { return String::new() };
     let mut room = CONTEXT_BYTES;

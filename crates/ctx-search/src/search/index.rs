@@ -37,6 +37,7 @@ pub struct SearchIndex {
 
 impl SearchIndex {
     /// Returns an empty index.
+    #[must_use]
     pub fn new(settings: SearchSettings) -> Self {
         Self { settings, ..Self::default() }
     }

@@ -20,11 +20,13 @@ pub struct Embedding {
 
 impl Embedding {
     /// Vectors of `dimensions` made by `name`.
+    #[must_use]
     pub fn new(name: impl Into<String>, dimensions: usize) -> Self {
         Self { name: name.into(), dimensions }
     }
 
     /// Reads the file beside `vectors.bin`. Returns `None` if it is missing or unreadable.
+    #[must_use]
     pub fn beside(vectors: &Path) -> Option<Self> {
         let text = disk::read(disk::beside(vectors, ".json")).ok()?;
         serde_json::from_slice(&text).ok()

@@ -53,6 +53,7 @@ impl HandleKind {
         [Self::Path, Self::Name, Self::Hash, Self::Flag, Self::Quoted, Self::Error, Self::Number];
 
     /// Returns the name used in reports.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",

@@ -147,6 +147,7 @@ pub struct BenchReport {
 impl BenchReport {
     /// Returns the report of several sessions, with the `shown` cuts at which the reference lost
     /// most.
+    #[must_use]
     pub fn of(
         sessions: Vec<SessionBench>,
         presets: Vec<Preset>,
