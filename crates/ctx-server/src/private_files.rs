@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use ctx_core::{Error, ErrorKind};
+use serde::Serialize;
 
 /// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
 /// the oldest takes time proportional to the number of files.
@@ -81,7 +83,7 @@ impl LruFiles {
     }
 
     /// Returns the ids, the least recently used first.
-    pub(crate) fn oldest_first(&self) -> Vec<String> {
+    fn oldest_first(&self) -> Vec<String> {
         let mut ids: Vec<_> = self.all.iter().map(|(id, used)| (used.at, id.clone())).collect();
         ids.sort_unstable();
         ids.into_iter().map(|(_, id)| id).collect()
@@ -90,6 +92,58 @@ impl LruFiles {
     /// Returns the total size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+/// A folder of files that are written once, within limits.
+#[derive(Debug)]
+pub(crate) struct LruFolder {
+    folder: PathBuf,
+    files: Mutex<LruFiles>,
+    bytes: u64,
+    count: usize,
+}
+
+impl LruFolder {
+    /// Lists a folder, which may be missing. It keeps at most `count` files of `bytes` in all.
+    pub(crate) fn at(folder: PathBuf, bytes: u64, count: usize) -> Self {
+        let files = Mutex::new(LruFiles::of(&folder, id_of));
+        Self { folder, files, bytes, count }
+    }
+
+    /// Saves a value as JSON in a new file, and deletes the least recently saved files beyond the
+    /// limits. Returns its id. `what` is the error if it cannot be written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`].
+    pub(crate) fn save(
+        &self,
+        value: &impl Serialize,
+        what: &'static str,
+    ) -> ctx_core::Result<String> {
+        let failed = unwritable(what, &self.folder);
+        create_folder(&self.folder).map_err(failed)?;
+        let json = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        ctx_disk::write_atomic(&self.path(&id), &json)?;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.record_use(&id, json.len() as u64);
+        for old in files.evict(self.bytes, self.count, &id) {
+            // Best effort: the next server lists it again.
+            let _ = fs::remove_file(self.path(&old));
+        }
+        Ok(id)
+    }
+
+    /// Returns the ids of its files, the least recently saved first.
+    pub(crate) fn oldest_first(&self) -> Vec<String> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).oldest_first()
+    }
+
+    /// Returns the path of the file with that id.
+    pub(crate) fn path(&self, id: &str) -> PathBuf {
+        file_of(&self.folder, id)
     }
 }
 

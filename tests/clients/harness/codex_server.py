@@ -4,9 +4,10 @@ import json
 import subprocess
 import threading
 
+from . import proxied
 from .clients import PLANTED, Codex, CodexCompaction
-from .judge import Run, complaints, row
-from .room import MODULES, TURN_SECONDS, WITHOUT_RESPONSES, Room, forgetting, reading
+from .judge import complaints
+from .room import MODULES, TURN_SECONDS
 
 COMPACT = "/compact"
 # With a provider of its own, Codex keeps the last 20,000 tokens of the user's messages: less than this text.
@@ -129,30 +130,16 @@ class AppServer:
 
 def check(client):
     """Returns the failed checks, and the row of the table."""
-    alone = held(client, "alone", lambda _room, upstream: upstream)
-    through = held(client, "through", lambda room, upstream: room.serve(upstream, client.window))
-    faults = [words for words, holds in judge(client, alone, through) if not holds]
-    if faults:
-        faults.append(f"see {alone.folder} and {through.folder}")
-    return faults, row(client.name, alone, through)
+    return proxied.check(client, turns, judge)
 
 
-def held(client, mode, base):
-    with Room(f"{client.name}-{mode}") as room:
-        run = Run(folder=room.folder)
-        steps = forgetting(client.summary) + reading(*client.tool)
-        steps = steps if client.has_responses else [*WITHOUT_RESPONSES, *steps]
-        upstream = room.provider(client.limit, steps)
-        environment = room.environment(client.settings(room, base(room, upstream)))
-        server = AppServer(room, environment)
-        for turn, text in enumerate(TURNS, 1):
-            status, said = server.turn(text)
-            mark = "contextCompaction" if text == COMPACT else "DONE"
-            ok = status == "completed" and mark in said
-            run.turns.append((ok, "" if ok else f"turn {turn}: {status} {said[-160:]!r}"))
-        run.requests = room.requests()
-        run.records = room.records()
-        return run
+def turns(_client, room, environment):
+    """Runs the turns. Returns whether each is well, and what was seen."""
+    server = AppServer(room, environment)
+    for text in TURNS:
+        status, said = server.turn(text)
+        mark = "contextCompaction" if text == COMPACT else "DONE"
+        yield status == "completed" and mark in said, f"{status} {said[-160:]!r}"
 
 
 def judge(client, alone, through):

@@ -138,7 +138,8 @@ impl Conversations {
         self.lock().open.get(id).cloned()
     }
 
-    /// Returns the conversation in memory that was used last, of those whose ids begin with `prefix`. Requests for a title or a summary have a few messages, and are left out.
+    /// Returns the conversation in memory that was used last, of those whose ids begin with `prefix`.
+    /// Requests for a title or a summary have a few messages, and are left out.
     pub(super) fn last_used(&self, prefix: &str) -> Option<Arc<Conversation>> {
         const LEAST: usize = 4;
         let all = self.lock();

@@ -77,11 +77,10 @@ fn parts<'a>(answer: &mut Answer, chunk: &Object<'a>) -> Option<(Object<'a>, Vec
             continue;
         }
         let is_signed = |raw: &String| Object::parse(raw).is_ok_and(|part| part.has(SIGNATURE));
-        kept.push(match is_first && !part.has(SIGNATURE) && answer.parts.iter().any(is_signed) {
-            true => {
-                is_changed = true;
-                patched(&part, &[(SIGNATURE, Some(UNSIGNED.to_owned()))])
-            }
+        let lacks = is_first && !part.has(SIGNATURE) && answer.parts.iter().any(is_signed);
+        is_changed |= lacks;
+        kept.push(match lacks {
+            true => patched(&part, &[(SIGNATURE, Some(UNSIGNED.to_owned()))]),
             false => raw.get().to_owned(),
         });
     }

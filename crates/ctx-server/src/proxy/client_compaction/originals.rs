@@ -1,7 +1,6 @@
 //! Saves the items that a compaction item replaces.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::fingerprint::Salt;
-use crate::private_files::{self, LruFiles, file_of};
+use crate::private_files::LruFolder;
 
 /// The content of an item begins with this.
 pub(super) const PREFIX: &str = "ctx1-";
@@ -47,17 +46,16 @@ pub(super) struct RestoredItems {
 /// The folder of saved items.
 #[derive(Debug)]
 pub(in crate::proxy) struct OriginalItems {
-    folder: PathBuf,
+    files: LruFolder,
     salt: Salt,
-    files: Mutex<LruFiles>,
     /// The histories used last, the newest at the end.
     held: Mutex<Vec<Arc<RestoredItems>>>,
 }
 
 impl OriginalItems {
     pub(in crate::proxy) fn at(folder: PathBuf, salt: Salt) -> Self {
-        let files = Mutex::new(LruFiles::of(&folder, private_files::id_of));
-        Self { folder, salt, files, held: Mutex::default() }
+        let files = LruFolder::at(folder, MOST_BYTES, MOST_FILES);
+        Self { files, salt, held: Mutex::default() }
     }
 
     /// Saves items, and returns the content of an item that replaces them and their parents. Only
@@ -67,17 +65,7 @@ impl OriginalItems {
     ///
     /// [`ErrorKind::Io`] if they cannot be written.
     pub(in crate::proxy) fn save(&self, saved: &SavedItems, owner: &[u8]) -> Result<String> {
-        let failed = private_files::unwritable("cannot save a compacted history", &self.folder);
-        private_files::create_folder(&self.folder).map_err(failed)?;
-        let json = serde_json::to_vec(saved).map_err(|error| failed(error.into()))?;
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        ctx_disk::write_atomic(&file_of(&self.folder, &id), &json)?;
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.record_use(&id, json.len() as u64);
-        for old in files.evict(MOST_BYTES, MOST_FILES, &id) {
-            // Best effort: the next server lists it again.
-            let _ = fs::remove_file(file_of(&self.folder, &old));
-        }
+        let id = self.files.save(saved, "cannot save a compacted history")?;
         Ok(format!("{PREFIX}{id}-{}", self.mac(&id, owner)))
     }
 
@@ -126,8 +114,7 @@ impl OriginalItems {
         if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(gone());
         }
-        let path: &Path = &file_of(&self.folder, id);
-        let bytes = ctx_disk::read(path).map_err(|error| gone().source(error))?;
+        let bytes = ctx_disk::read(self.files.path(id)).map_err(|error| gone().source(error))?;
         serde_json::from_slice(&bytes).map_err(|error| gone().source(error))
     }
 

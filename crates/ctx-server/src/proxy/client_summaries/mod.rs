@@ -121,9 +121,9 @@ impl SummarisedHistory {
             // The first summary has the earlier ones among its originals.
             if !is_found {
                 let message = entry.message()?;
-                let is_near =
-                    at < FIRST_MESSAGES || SummaryRequest::is_kept_in(&message.plain_text());
-                if let Some(summary) = summary_in(&message, earlier).filter(|_| is_near) {
+                if may_have_summary(at, &message.plain_text())
+                    && let Some(summary) = summary_in(&message, earlier)
+                {
                     is_found = true;
                     entry = Arc::new(summary.entry(entry.id()));
                 }
@@ -313,10 +313,7 @@ pub(super) async fn put_back(
         return None;
     }
     let (at, mut message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
-        if at >= FIRST_MESSAGES && !SummaryRequest::is_kept_in(unit.raw) {
-            return None;
-        }
-        let message = unit.read();
+        let message = may_have_summary(at, unit.raw).then(|| unit.read())?;
         let found = summary_in(&message, &known)?;
         Some((at, message, found))
     })?;
@@ -326,20 +323,17 @@ pub(super) async fn put_back(
     }
     let near: Vec<_> = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
     let summary = &proxy.client_summaries.bound(owner, &near, found);
-    let is_new = summary.lost.get().is_none();
     let lost = summary.lost.get_or_init(|| async {
         let (lost, record) = summary.audit(proxy, &request)?;
         summary.set_record(Some(record));
-        Some(lost).filter(|lost| !lost.is_empty())
+        let lost = Some(lost).filter(|lost| !lost.is_empty())?;
+        if let Err(error) = proxy.client_summaries.files.save(summary, &lost) {
+            proxy.warn(&format!("what a summary lost is not put back after a restart: {error}"));
+        }
+        Some(lost)
     });
     let lost = lost.await.as_ref();
     let record = summary.set_record(None);
-    if is_new
-        && lost.is_some()
-        && let Err(error) = proxy.client_summaries.files.save(summary)
-    {
-        proxy.warn(&format!("what a summary lost is not put back after a restart: {error}"));
-    }
     let changed = lost.and_then(|lost| {
         message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
         let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
@@ -347,6 +341,12 @@ pub(super) async fn put_back(
         Some(Bytes::from(request.with_history(&out, None).ok()?.into_owned()))
     });
     Some((changed.unwrap_or_else(|| body.clone()), record))
+}
+
+/// Whether the message at this place may have a summary: one of the first, or one with the words of a
+/// client.
+fn may_have_summary(at: usize, text: &str) -> bool {
+    at < FIRST_MESSAGES || SummaryRequest::is_kept_in(text)
 }
 
 /// Returns the summary that stands in a message, of these.
