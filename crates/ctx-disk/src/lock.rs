@@ -138,6 +138,15 @@ impl FileLock {
     }
 }
 
+/// Unlocks, rather than only closing the file: a child that another thread is just starting has a
+/// copy of every open file until it runs its program, and would keep the lock so long.
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing the file is the way out if this fails.
+        let _ = self.sidecar.unlock();
+    }
+}
+
 /// Returns the sidecar path of a guarded file.
 pub fn sidecar_of(guarded: &Path) -> PathBuf {
     crate::beside(guarded, ".lock")
@@ -158,6 +167,17 @@ mod tests {
         assert!(error.hint_text().is_some_and(|h| h.contains("s.jsonl.lock")));
         drop(held);
         assert!(FileLock::try_exclusive(&file).is_ok());
+    }
+
+    #[test]
+    fn a_released_lock_is_free_while_a_child_has_a_copy_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.jsonl");
+        let held = FileLock::try_exclusive(&file).unwrap();
+        let inherited = held.sidecar().try_clone().unwrap();
+        drop(held);
+        assert!(FileLock::try_exclusive(&file).is_ok());
+        drop(inherited);
     }
 
     #[test]
