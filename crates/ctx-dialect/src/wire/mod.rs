@@ -34,6 +34,7 @@ mod assemble;
 mod call_ids;
 mod chat_bridge;
 mod compaction;
+mod context_compaction;
 mod context_edits;
 mod error;
 mod history;
@@ -58,7 +59,8 @@ pub use compaction::{
     CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
     previous_response, referenced_item, with_input_items, with_previous_response,
 };
-pub use context_edits::{has_context_edits, with_context_edits};
+pub use context_compaction::{ContextCompaction, context_compaction, with_compaction};
+pub use context_edits::{EditedRequest, has_context_edits, with_context_edits};
 pub use error::error_body;
 pub use intercept::{Intercept, Round};
 pub use own_tools::{results, takes_tools, with_elements, with_tools};

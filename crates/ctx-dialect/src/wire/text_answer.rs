@@ -1,5 +1,6 @@
 //! An answer that consists of a text, in the form of each API.
 
+use super::context_compaction as compaction;
 use super::response_object::{ResponseHead, numbered, text_part, typed};
 use super::{Protocol, Route};
 use crate::json::{ObjectWriter, array, text_block};
@@ -15,6 +16,8 @@ pub struct TextAnswer<'a> {
     pub created_at: i64,
     /// The text.
     pub text: &'a str,
+    /// Whether it is a compaction of Anthropic.
+    pub is_compaction: bool,
     /// The tokens of the request.
     pub input_tokens: u64,
     /// The tokens of the text.
@@ -30,9 +33,7 @@ impl TextAnswer<'_> {
             (Protocol::Chat, true) => self.chat_stream(),
             (Protocol::Chat, false) => self.chat("chat.completion", "message", Some("stop")),
             (Protocol::Messages, true) => self.messages_stream(),
-            (Protocol::Messages, false) => {
-                self.message(&[&text_block(self.text)], Some("end_turn"))
-            }
+            (Protocol::Messages, false) => self.message(&[&self.block()], Some(self.stop_reason())),
             (Protocol::Responses, true) => self.responses_stream(),
             (Protocol::Responses, false) => {
                 self.response("completed", &[&self.head().message(Some(self.text))])
@@ -112,13 +113,30 @@ impl TextAnswer<'_> {
         message.raw("stop_sequence", "null").raw("usage", usage.end()).end()
     }
 
+    /// Returns the block of an answer of Anthropic.
+    fn block(&self) -> String {
+        match self.is_compaction {
+            true => compaction::block(Some(self.text)),
+            false => text_block(self.text),
+        }
+    }
+
+    fn stop_reason(&self) -> &'static str {
+        if self.is_compaction { compaction::STOP_REASON } else { "end_turn" }
+    }
+
     fn messages_stream(&self) -> String {
         let new = ObjectWriter::new;
         let index = || new().plain("index", 0);
-        let delta = new().text("type", "text_delta").text("text", self.text).end();
-        let stop = new().text("stop_reason", "end_turn").raw("stop_sequence", "null").end();
+        let (block, delta) = match self.is_compaction {
+            true => (compaction::block(None), compaction::delta(self.text)),
+            false => {
+                let delta = new().text("type", "text_delta").text("text", self.text);
+                (text_block(""), delta.end())
+            }
+        };
+        let stop = new().text("stop_reason", self.stop_reason()).raw("stop_sequence", "null").end();
         let usage = new().plain("output_tokens", self.output_tokens).end();
-        let block = text_block("");
         [
             typed("message_start", &new().raw("message", self.message(&[], None))),
             typed("content_block_start", &index().raw("content_block", block)),
@@ -194,6 +212,7 @@ mod tests {
             model: "m",
             created_at: 9,
             text,
+            is_compaction: false,
             input_tokens: 5,
             output_tokens: 2,
         };

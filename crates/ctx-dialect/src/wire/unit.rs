@@ -145,12 +145,14 @@ fn cut_items<'a>(history: &[&'a RawValue], body: &'a str) -> CutHistory<'a> {
 }
 
 /// Returns the index of the last message with a compaction of Anthropic.
-fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize> {
+pub(super) fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize> {
     const MARK: &[u8] = b"\"compaction\"";
     memmem::find(body.as_bytes(), MARK)?;
     history.iter().rposition(|raw| {
-        let is_block =
-            |block: &&RawValue| peek(block.get(), ["type"]) == [Some("compaction".into())];
+        // A compaction that failed has no content, and stands for nothing.
+        let is_block = |block: &&RawValue| {
+            matches!(peek(block.get(), ["type", "content"]), [Some(kind), Some(_)] if kind == "compaction")
+        };
         memmem::find(raw.get().as_bytes(), MARK).is_some()
             && Object::of(raw)
                 .and_then(|message| message.array("content"))

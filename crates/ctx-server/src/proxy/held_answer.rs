@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::Bytes;
 use ctx_core::Result;
-use ctx_dialect::wire::{AnswerState, ChatAnswer, Protocol, Watch};
+use ctx_dialect::wire::{AnswerState, ChatAnswer, Intercept, Protocol, Watch};
 use ctx_model::{Overflow, Response, overflow, silent_overflow};
 use tokio::time::{Instant, timeout_at};
 
@@ -31,7 +31,31 @@ pub(super) struct HeldAnswer {
     /// The overflow reported by the provider, if any.
     pub(super) overflow: Option<Overflow>,
     /// Converts it for the client, if it is of another API.
-    conversion: Option<ChatAnswer>,
+    conversion: Option<Conversion>,
+}
+
+/// How an answer is changed for the client as it passes.
+pub(super) enum Conversion {
+    /// It is one of chat completions, and becomes one of the Responses API.
+    Chat(ChatAnswer),
+    /// It gets what ctx did in place of the provider.
+    Edits(Intercept),
+}
+
+impl Conversion {
+    fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Chat(answer) => answer.push(piece),
+            Self::Edits(answer) => answer.push(piece),
+        }
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        match self {
+            Self::Chat(answer) => answer.end(),
+            Self::Edits(answer) => answer.end_round().out,
+        }
+    }
 }
 
 /// Reads an answer until its kind is known.
@@ -43,7 +67,7 @@ pub(super) async fn hold_answer(
     protocol: Protocol,
     mut response: Response,
     window: u64,
-    conversion: Option<ChatAnswer>,
+    conversion: Option<Conversion>,
 ) -> Result<HeldAnswer> {
     let is_refusal = !response.status.is_success();
     let conversion = conversion.filter(|_| !is_refusal);

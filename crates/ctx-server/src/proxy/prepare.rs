@@ -45,6 +45,8 @@ pub(super) struct Prepared {
     pub(super) retrieves: bool,
     /// The client's request, if the provider stores its answer.
     pub(super) stored: Option<StoredRequest>,
+    /// The edits of `context_management` that ctx made, if it makes them.
+    pub(super) applied_edits: Option<Vec<String>>,
 }
 
 /// The description of a request.
@@ -99,6 +101,7 @@ impl Prepared {
             is_unchanged: true,
             retrieves: false,
             stored: None,
+            applied_edits: None,
         }
     }
 
@@ -151,7 +154,7 @@ fn edit_context(
         return Ok(());
     }
     let edited = with_context_edits(&Request::parse(&client_request.route, text)?)?;
-    prepared.body = Bytes::from(edited);
+    (prepared.body, prepared.applied_edits) = (Bytes::from(edited.body), edited.applied);
     // The provider counts less than ctx.
     if let Some(context) = &mut prepared.context {
         context.estimated = 0;

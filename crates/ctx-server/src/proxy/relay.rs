@@ -8,7 +8,10 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::{Request as WireRequest, Route, SummaryRequest, has_context_edits};
+use ctx_dialect::wire::{
+    Intercept, Request as WireRequest, Route, SummaryRequest, context_compaction,
+    has_context_edits, with_compaction,
+};
 use tokio::time::Instant;
 
 use super::body::{ContentEncoding, RequestBody};
@@ -49,7 +52,7 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
         headers: headers::to_upstream(parts.headers, true),
         route,
     });
-    Relay { proxy, client_request, content, pending, spent: 0.0 }.run().await
+    Relay { proxy, client_request, content, pending, spent: 0.0, summary: None }.run().await
 }
 
 struct Relay {
@@ -59,6 +62,8 @@ struct Relay {
     pending: PendingRequest,
     /// Milliseconds spent in ctx.
     spent: f64,
+    /// The summary of a compaction of `context_management` made for this request.
+    summary: Option<String>,
 }
 
 impl Relay {
@@ -73,7 +78,10 @@ impl Relay {
             && let Some(asked) = asked
             && let Some(text) = self.summarise(asked).await
         {
-            return self.summarised(&text);
+            return self.summarised(&text, false);
+        }
+        if let Some(summary) = self.compact_context().await {
+            return self.summarised(&summary, true);
         }
         let mut prepared = match self.prepare(Purpose::Send).await {
             Ok(prepared) => prepared,
@@ -101,11 +109,14 @@ impl Relay {
             if wants_compaction && self.may_compact() && self.is_uncompacted(&mut answer).await {
                 return self.compact().await;
             }
-            if self.refuses_edits(&mut answer, &prepared).await
-                && let Ok(again) = self.prepare(Purpose::Send).await
-            {
-                prepared = again;
-                continue;
+            if self.refuses_edits(&mut answer, &prepared).await {
+                if let Some(summary) = self.compact_context().await {
+                    return self.summarised(&summary, true);
+                }
+                if let Ok(again) = self.prepare(Purpose::Send).await {
+                    prepared = again;
+                    continue;
+                }
             }
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
                 return self.answer(answer, &prepared, attempt);
@@ -148,7 +159,7 @@ impl Relay {
         if refuses {
             self.proxy.refuses_edits.store(true, Ordering::Relaxed);
             let url = self.proxy.settings.upstreams.base(self.client_request.family);
-            self.proxy.warn(&format!("{url} does not know {FIELD}: ctx clears old tool results"));
+            self.proxy.warn(&format!("{url} does not know {FIELD}: ctx makes its edits"));
         }
         refuses
     }
@@ -221,11 +232,43 @@ impl Relay {
         Ok(Some(text))
     }
 
-    /// Answers with a summary.
-    fn summarised(mut self, text: &str) -> Response {
+    /// Makes the compaction that `context_management` asks for, if the provider refuses that: the
+    /// history goes on with the summary, as if the client had received it. Returns the summary if
+    /// the client wants it alone.
+    async fn compact_context(&mut self) -> Option<String> {
+        let body = self.content.bytes.clone();
+        let text = std::str::from_utf8(&body).ok()?;
+        if !self.proxy.refuses_edits.load(Ordering::Relaxed)
+            || !has_context_edits(self.client_request.protocol(), text)
+        {
+            return None;
+        }
+        let request = WireRequest::parse(&self.client_request.route, text).ok()?;
+        let asked = context_compaction(&request)?;
+        let purpose = Purpose::Summarise(asked.instructions);
+        let prepared = match self.prepare_body(body.clone(), purpose).await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.proxy.warn(&format!("a history is not compacted for its client: {error}"));
+                return None;
+            }
+        };
+        self.note(&prepared, 1);
+        let summary = prepared.compacted?;
+        if asked.pauses {
+            return Some(summary);
+        }
+        self.content.bytes = Bytes::from(with_compaction(&request, &summary)?);
+        self.summary = Some(summary);
+        None
+    }
+
+    /// Answers with a summary, which may be a compaction of Anthropic.
+    fn summarised(mut self, text: &str, is_compaction: bool) -> Response {
         let tokens = self.pending.known().map_or(0, |record| record.raw_tokens.get());
         let body = String::from_utf8_lossy(&self.content.bytes);
-        let response = client_summaries::answer(&self.client_request, &body, text, tokens);
+        let response =
+            client_summaries::answer(&self.client_request, &body, text, is_compaction, tokens);
         self.pending.answered();
         response
     }
@@ -283,7 +326,13 @@ impl Relay {
     }
 
     async fn send(&mut self, prepared: &Prepared) -> Result<HeldAnswer> {
-        send(&self.proxy, &self.client_request, prepared.body.clone(), prepared.window()).await
+        let applied = prepared.applied_edits.as_deref();
+        let edits = (applied.is_some() || self.summary.is_some()).then(|| {
+            let answer = Intercept::new(self.client_request.protocol(), &[]);
+            answer.with_context_edits(self.summary.clone(), applied)
+        });
+        let (proxy, client_request) = (&self.proxy, &self.client_request);
+        send(proxy, client_request, prepared.body.clone(), prepared.window(), edits).await
     }
 
     fn answer(mut self, mut answer: HeldAnswer, prepared: &Prepared, attempt: u32) -> Response {

@@ -5,21 +5,22 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use ctx_core::Result;
 use ctx_dialect::json::Object;
-use ctx_dialect::wire::{ChatRequest, Protocol};
+use ctx_dialect::wire::{ChatRequest, Intercept, Protocol};
 use ctx_model::{Method, Request, Response, Url};
 use ctx_session::clock;
 
 use super::Proxy;
 use super::client_compaction::asks_for_compaction;
 use super::client_request::ClientRequest;
-use super::held_answer::{HeldAnswer, hold_answer};
+use super::held_answer::{Conversion, HeldAnswer, hold_answer};
 
 /// The end of the paths of the Responses API, and that of chat completions.
 const RESPONSES: &str = "/responses";
 const CHAT: &str = "/chat/completions";
 
 /// Sends a body, and holds the beginning of its answer. If the provider has no Responses API, the
-/// request is sent as one for chat completions, and its answer converted.
+/// request is sent as one for chat completions, and its answer converted. `edits` writes the edits
+/// that ctx made in the request into its answer.
 ///
 /// # Errors
 ///
@@ -29,18 +30,19 @@ pub(super) async fn send(
     client_request: &ClientRequest,
     body: Bytes,
     window: u64,
+    edits: Option<Intercept>,
 ) -> Result<HeldAnswer> {
     let protocol = client_request.protocol();
-    let plain = async |body| {
+    let plain = async |body, edits: Option<Intercept>| {
         let response = post(proxy, client_request, client_request.url.clone(), body).await?;
-        hold_answer(protocol, response, window, None).await
+        hold_answer(protocol, response, window, edits.map(Conversion::Edits)).await
     };
     if protocol != Protocol::Responses {
-        return plain(body).await;
+        return plain(body, edits).await;
     }
     let mut refused = None;
     if !proxy.speaks_chat.load(Ordering::Relaxed) {
-        let answer = plain(body.clone()).await?;
+        let answer = plain(body.clone(), None).await?;
         if answer.response.status.is_success() {
             proxy.speaks_responses.store(true, Ordering::Relaxed);
         }
@@ -58,7 +60,7 @@ pub(super) async fn send(
     let Some((url, chat)) = chat_url(&client_request.url).zip(chat) else {
         return match refused {
             Some(answer) => Ok(answer),
-            None => plain(body).await,
+            None => plain(body, None).await,
         };
     };
     let response = post(proxy, client_request, url, Bytes::from(chat.body)).await?;
@@ -70,7 +72,7 @@ pub(super) async fn send(
         let url = proxy.settings.upstreams.base(client_request.family);
         proxy.warn(&format!("{url} has no Responses API: requests are sent as chat completions"));
     }
-    hold_answer(protocol, response, window, Some(chat.answer)).await
+    hold_answer(protocol, response, window, Some(Conversion::Chat(chat.answer))).await
 }
 
 async fn post(

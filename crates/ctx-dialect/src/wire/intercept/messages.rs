@@ -2,6 +2,7 @@
 
 use ctx_core::ToolCall;
 
+use super::super::context_compaction as compaction;
 use super::super::rewrite::patched;
 use super::{Answer, OpenPart, call_of};
 use crate::json::{Object, ObjectWriter, array, quote, value};
@@ -11,7 +12,12 @@ pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &
     let index = event.count("index").unwrap_or_default();
     match event.text("type").as_deref() {
         Some("message_start") if answer.round > 0 => {}
-        Some("message_delta" | "message_stop") => answer.hold(name, data),
+        Some("message_start") => {
+            answer.emit(name, data);
+            emit_summary(answer);
+        }
+        Some("message_delta") => answer.hold(name, &with_edits(answer, event, data)),
+        Some("message_stop") => answer.hold(name, data),
         Some("content_block_start") => {
             let block = event.object("content_block").unwrap_or_default();
             let is_own = block.text("name").is_some_and(|name| answer.is_own(&name));
@@ -46,6 +52,41 @@ pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &
             emit(answer, event, part.place, name, data);
         }
         _ => answer.emit(name, data),
+    }
+}
+
+/// Reads an answer that is not a stream.
+pub(super) fn whole(answer: &mut Answer, object: &Object<'_>) -> String {
+    let summary = answer.summary.take();
+    answer.passed.extend(summary.map(|summary| compaction::block(Some(&summary))));
+    let changed = answer.list(object, "content", call);
+    match Object::parse(&changed) {
+        Ok(object) => with_edits(answer, &object, &changed),
+        Err(_) => changed,
+    }
+}
+
+/// Emits the summary of a compaction as the first block.
+fn emit_summary(answer: &mut Answer) {
+    let Some(summary) = answer.summary.take() else { return };
+    let event = |kind: &str| ObjectWriter::new().text("type", kind).plain("index", answer.count);
+    let events = [
+        ("content_block_start", "content_block", Some(compaction::block(None))),
+        ("content_block_delta", "delta", Some(compaction::delta(&summary))),
+        ("content_block_stop", "", None),
+    ];
+    let events = events.map(|(kind, key, value)| (kind, event(kind).raw_if(key, value).end()));
+    for (kind, data) in events {
+        answer.emit(kind, &data);
+    }
+    answer.count += 1;
+}
+
+/// Returns the end of an answer with the edits made in its request.
+fn with_edits(answer: &Answer, end: &Object<'_>, data: &str) -> String {
+    match &answer.edits {
+        Some(edits) => patched(end, &[("context_management", Some(edits.clone()))]),
+        None => data.to_owned(),
     }
 }
 

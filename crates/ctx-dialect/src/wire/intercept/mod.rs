@@ -17,7 +17,7 @@ use ctx_core::{RawJson, ToolCall};
 
 use super::Protocol;
 use super::rewrite::patched;
-use crate::json::{Object, array, elements, value};
+use crate::json::{Object, ObjectWriter, array, elements, value};
 use crate::sse::{SseEvent, SseParser};
 
 /// Maximum size of an event; larger ones are lost.
@@ -96,6 +96,10 @@ struct Answer {
     is_changed: bool,
     id: Option<String>,
     round: usize,
+    /// The summary of a compaction that the client did not receive yet.
+    summary: Option<String>,
+    /// The value of `context_management`.
+    edits: Option<String>,
 }
 
 /// An event at the end of an answer.
@@ -127,6 +131,21 @@ impl Intercept {
     pub fn new(protocol: Protocol, names: &'static [&'static str]) -> Self {
         let answer = Answer { names, ..Answer::default() };
         Self { protocol, framing: Framing::Unknown, answer }
+    }
+
+    /// Adds what Anthropic's API says of the edits that it made in a request: the summary of a
+    /// compaction, as the first block, and the elements of `applied_edits`.
+    #[must_use]
+    pub fn with_context_edits(
+        mut self,
+        summary: Option<String>,
+        applied: Option<&[String]>,
+    ) -> Self {
+        let edits = applied.map(|applied| ObjectWriter::new().raw("applied_edits", array(applied)));
+        self.answer.is_changed |= summary.is_some() || edits.is_some();
+        self.answer.summary = summary;
+        self.answer.edits = edits.map(ObjectWriter::end);
+        self
     }
 
     /// Reads the next bytes of the provider's answer, and returns the bytes for the client.
@@ -234,7 +253,7 @@ impl Answer {
         let changed = match Object::parse(&text) {
             Ok(object) => Some(match protocol {
                 Protocol::Chat => chat::whole(self, &object),
-                Protocol::Messages => self.list(&object, "content", messages::call),
+                Protocol::Messages => messages::whole(self, &object),
                 Protocol::Responses => self.list(&object, "output", responses::call),
                 Protocol::Gemini => gemini::whole(self, &object),
             }),

@@ -68,6 +68,7 @@ pub(in crate::proxy) fn answer(
     client_request: &ClientRequest,
     body: &str,
     text: &str,
+    is_compaction: bool,
     tokens: u64,
 ) -> Response {
     let route = &client_request.route;
@@ -78,6 +79,7 @@ pub(in crate::proxy) fn answer(
         model: request.as_ref().and_then(|request| request.model.as_deref()).unwrap_or_default(),
         created_at: clock::now().0 / 1_000,
         text,
+        is_compaction,
         input_tokens: tokens,
         output_tokens: Counter::default().text(text).get(),
     };

@@ -133,7 +133,7 @@ impl Rounds {
             let body = Bytes::from(body);
             let window = exchange.window;
             let answer =
-                send(&exchange.proxy, &exchange.client_request, body.clone(), window).await?;
+                send(&exchange.proxy, &exchange.client_request, body.clone(), window, None).await?;
             let status = answer.response.status;
             if status.is_success() && answer.overflow.is_none() {
                 exchange.body = body;

@@ -47,3 +47,108 @@ async fn a_provider_that_knows_context_management_gets_it() {
     rig.post("/v1/messages", &body).await;
     assert_eq!(rig.last().json, body);
 }
+
+/// A provider that refuses `context_management` and compactions, and answers with two blocks.
+fn old_provider() -> FakeProvider {
+    let refusal = r#"{"type":"error","error":{"type":"invalid_request_error","message":"context_management: Extra inputs are not permitted"}}"#;
+    let provider = FakeProvider::builder().strict(true).respond(move |request| {
+        match request.json["context_management"].is_null() {
+            true => Step::text("done"),
+            false => Step::raw(400, "application/json", refusal),
+        }
+    });
+    provider.start().unwrap()
+}
+
+fn compacting(messages: &[Value], streams: bool, pauses: bool) -> Value {
+    let trigger = json!({ "type": "input_tokens", "value": 3_000 });
+    let edit = json!({ "type": "compact_20260112", "trigger": trigger,
+        "pause_after_compaction": pauses });
+    json!({ "model": "m", "max_tokens": 9, "messages": messages, "stream": streams,
+        "context_management": { "edits": [edit] } })
+}
+
+/// Returns the content, the stop reason and `context_management` of an answer.
+fn answer(got: &Got, streams: bool) -> (Vec<Value>, Value, Value) {
+    if !streams {
+        let body = got.json();
+        let content = body["content"].as_array().unwrap().clone();
+        return (content, body["stop_reason"].clone(), body["context_management"].clone());
+    }
+    let (mut content, mut stop, mut edits) = (Vec::new(), Value::Null, Value::Null);
+    for data in got.body.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let event: Value = serde_json::from_str(data).unwrap();
+        match event["type"].as_str().unwrap() {
+            "content_block_start" => {
+                assert_eq!(event["index"], content.len(), "{}", got.body);
+                content.push(event["content_block"].clone());
+            }
+            "content_block_delta" => {
+                assert_eq!(event["index"], content.len() - 1, "{}", got.body);
+                let (last, delta) = (content.last_mut().unwrap(), &event["delta"]);
+                for key in ["text", "content"].into_iter().filter(|key| !delta[key].is_null()) {
+                    let before = last[key].as_str().unwrap_or_default();
+                    last[key] = json!(format!("{before}{}", delta[key].as_str().unwrap()));
+                }
+            }
+            "message_delta" => {
+                stop = event["delta"]["stop_reason"].clone();
+                edits = event["context_management"].clone();
+            }
+            _ => {}
+        }
+    }
+    (content, stop, edits)
+}
+
+#[tokio::test]
+async fn a_refused_compaction_is_made_by_ctx_and_comes_back_as_a_block() {
+    for streams in [false, true] {
+        let rig = Rig::new(old_provider(), Set::default()).await;
+        let mut messages = vec![user("Always answer in French. Rename /src/river.rs.")];
+        for n in 0..3 {
+            let text = format!("River {n} has many houses. ").repeat(200);
+            messages.push(json!({ "role": "assistant", "content": text }));
+            messages.push(user(format!("Now step {n}.")));
+        }
+        let got = rig.post("/v1/messages", &compacting(&messages, streams, false)).await;
+        let (content, stop, edits) = answer(&got, streams);
+        assert_eq!(content[0]["type"], "compaction", "{}", got.body);
+        assert!(content[0]["content"].as_str().unwrap().contains("/src/river.rs"), "{}", got.body);
+        assert_eq!((&content[1]["text"], content.len()), (&json!("done"), 2), "{}", got.body);
+        assert_eq!((stop, edits), (json!("end_turn"), json!({ "applied_edits": [] })));
+        let sent = rig.last().json;
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 1, "{sent}");
+        assert!(sent.to_string().contains("Always answer in French"), "{sent}");
+
+        // The client sends the block with the history, or without what stands before it.
+        let asked = rig.provider.count();
+        let block = json!({ "role": "assistant", "content": content });
+        let next = [user("And step 3?")];
+        for history in [[messages.clone(), vec![block.clone()]].concat(), vec![block]] {
+            let body = compacting(&[&history[..], &next].concat(), streams, false);
+            let got = rig.post("/v1/messages", &body).await;
+            assert_eq!(answer(&got, streams).0.len(), 1, "it is small now: {}", got.body);
+            let sent = rig.last().json;
+            assert_eq!(sent["messages"].as_array().unwrap().len(), 3, "{sent}");
+            assert!(sent.to_string().contains("Always answer in French"), "{sent}");
+            assert!(!sent.to_string().contains("\"compaction\""), "{sent}");
+        }
+        assert_eq!(rig.provider.count(), asked + 2);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_pauses_gets_the_summary_alone() {
+    for streams in [false, true] {
+        let rig = Rig::new(old_provider(), Set::default()).await;
+        let text = "River has many houses in /src/river.rs. ".repeat(500);
+        let messages =
+            [user("Rename it."), json!({ "role": "assistant", "content": text }), user("Now.")];
+        let got = rig.post("/v1/messages", &compacting(&messages, streams, true)).await;
+        let (content, stop, _) = answer(&got, streams);
+        assert_eq!((content.len(), stop), (1, json!("compaction")), "{}", got.body);
+        assert!(content[0]["content"].as_str().unwrap().contains("/src/river.rs"), "{}", got.body);
+        assert_eq!(rig.provider.count(), 1, "only the refused request");
+    }
+}
