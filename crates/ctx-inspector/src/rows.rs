@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::shape::{EntriesQuery, EntryRow, LayerEdits, RequestPage};
 use super::text::contains;
-use ctx_server::trace::EntryRecord;
+use ctx_server::trace::{EntryRecord, Preview};
 
 /// The default and the maximum number of rows.
 const ROWS: usize = 200;
@@ -33,7 +33,7 @@ impl RequestPage {
         query: &EntriesQuery,
         changed: impl Fn(&EntryRecord) -> bool,
         contains: impl Fn(&EntryRecord, &str) -> bool,
-        begins: impl Fn(&EntryRecord) -> String,
+        begins: impl Fn(&EntryRecord) -> Preview,
     ) -> Self {
         let filter = EntryFilter::of(query);
         let fits = |entry: &&EntryRecord| {

@@ -56,7 +56,7 @@ pub(super) fn edits<'a>(request: &Object<'a>) -> impl Iterator<Item = Object<'a>
 pub fn with_context_edits(request: &Request<'_>) -> ctx_core::Result<EditedRequest> {
     let (object, _) = Object::parse_prefix(request.body());
     let mut applied = Vec::new();
-    let before: Vec<Message> = request.units.iter().map(|unit| unit.read()).collect();
+    let before: Vec<Message> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
     let mut messages = before.clone();
     for edit in edits(&object) {
         applied.extend(match edit.text("type").as_deref() {

@@ -4,24 +4,24 @@ use ctx_core::text::Slice;
 use ctx_core::{ToolCall, ToolSpec};
 use serde_json::value::RawValue;
 
-use super::Protocol;
 use super::unit::span;
+use super::{Protocol, Request};
 use crate::json::{Object, ObjectWriter, array, elements, quote};
 use crate::tools;
 
 /// Whether tools can be added to a request: it has some, does not force or forbid a call, asks for
 /// no JSON, and has no tool with a grammar or with one of these names.
 #[must_use]
-pub fn takes_tools(protocol: Protocol, body: &str, names: &[&str]) -> bool {
-    let (object, _) = Object::parse_prefix(body);
+pub fn takes_tools(request: &Request<'_>, names: &[&str]) -> bool {
+    let (protocol, object) = (request.protocol, &request.fields);
     let is_taken = |tool: &&RawValue| {
         let (tool, text) = (Object::of(tool), tool.get());
         tool.is_some_and(|tool| tool.text("type").is_some_and(|kind| kind == "custom"))
             || names.iter().any(|name| text.contains(&quote(name)))
     };
-    let tools = tools_of(protocol, &object).and_then(elements);
+    let tools = tools_of(protocol, object).and_then(elements);
     tools.is_some_and(|tools| !tools.is_empty() && !tools.iter().any(is_taken))
-        && !is_fixed(protocol, &object)
+        && !is_fixed(protocol, object)
 }
 
 /// Returns the body with more tools at the end of its tools; `None` if it has none.

@@ -39,6 +39,7 @@ pub struct Request<'a> {
     /// The elements before the units, which the provider ignores.
     pub(super) ignored: &'a str,
     pub(super) body: &'a str,
+    pub(super) fields: Object<'a>,
     /// The range of the history in the body.
     pub(super) history: Range<usize>,
     /// Whether thinking must be sent back together with its calls (Anthropic).
@@ -112,8 +113,9 @@ impl<'a> Request<'a> {
             units,
             ignored,
             body,
-            history,
             thinks: protocol == Protocol::Messages && thinks(&object),
+            fields: object,
+            history,
             is_list,
             system_at,
         })

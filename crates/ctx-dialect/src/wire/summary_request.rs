@@ -166,7 +166,7 @@ impl SummaryRequest {
     /// See [`Request::with_history`].
     pub fn history(self, request: &Request<'_>) -> ctx_core::Result<Option<String>> {
         let Some((last, before)) = request.units.split_last() else { return Ok(None) };
-        let mut message = last.read();
+        let mut message = (*last.read()).clone();
         message.blocks.pop();
         let mut out: Vec<_> = (0..before.len()).map(OutgoingUnit::Unchanged).collect();
         if !message.blocks.is_empty() {

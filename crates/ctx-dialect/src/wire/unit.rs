@@ -1,5 +1,7 @@
 //! The parts of a history that are kept or dropped as a whole.
 
+use std::sync::{Arc, OnceLock};
+
 use ctx_core::{Message, Role};
 use memchr::memmem;
 use serde_json::value::RawValue;
@@ -14,7 +16,7 @@ use crate::{anthropic, gemini, openai_responses};
 /// A part of the history that is kept or dropped as a whole: one message, or all adjacent Responses
 /// items of one answer (reasoning, text, calls), because reasoning is refused without the item that
 /// follows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Unit<'a> {
     /// Its elements as in the body, including the text between them.
     pub raw: &'a str,
@@ -22,14 +24,22 @@ pub struct Unit<'a> {
     pub(super) ids: ResultIds,
     /// Whether it has the provider's compaction of everything before it.
     pub(super) is_compaction: bool,
+    message: OnceLock<Arc<Message>>,
 }
 
-impl Unit<'_> {
-    /// Parses the message. A compaction of the provider is pinned.
-    pub fn read(&self) -> Message {
-        let mut message = self.parse();
-        message.meta.pinned = self.is_compaction;
-        message
+impl<'a> Unit<'a> {
+    fn new(raw: &'a str, protocol: Protocol, ids: ResultIds, is_compaction: bool) -> Self {
+        Self { raw, protocol, ids, is_compaction, message: OnceLock::new() }
+    }
+
+    /// Returns the message, parsed once. A compaction of the provider is pinned.
+    pub fn read(&self) -> Arc<Message> {
+        let message = self.message.get_or_init(|| {
+            let mut message = self.parse();
+            message.meta.pinned = self.is_compaction;
+            Arc::new(message)
+        });
+        message.clone()
     }
 
     fn parse(&self) -> Message {
@@ -105,7 +115,7 @@ pub(super) fn cut<'a>(
     let mut matcher = ResultMatcher::of(protocol);
     let unit = |(n, raw): (usize, &&'a RawValue)| {
         let is_compaction = compaction == Some(n);
-        Unit { raw: raw.get(), protocol, ids: matcher.next(raw), is_compaction }
+        Unit::new(raw.get(), protocol, matcher.next(raw), is_compaction)
     };
     let mut units: Vec<_> = history.iter().enumerate().map(unit).collect();
     units.drain(..compaction.unwrap_or_default());
@@ -131,12 +141,8 @@ fn cut_items<'a>(history: &[&'a RawValue], body: &'a str) -> CutHistory<'a> {
         match (begun.filter(|_| is_answer), cut.units.last_mut()) {
             (Some(begin), Some(last)) => last.raw = body.get(begin..to).unwrap_or(last.raw),
             _ => {
-                cut.units.push(Unit {
-                    raw: raw.get(),
-                    protocol: Protocol::Responses,
-                    ids: ResultIds::Original,
-                    is_compaction,
-                });
+                let (protocol, ids) = (Protocol::Responses, ResultIds::Original);
+                cut.units.push(Unit::new(raw.get(), protocol, ids, is_compaction));
                 begun = is_answer.then_some(from);
             }
         }

@@ -137,7 +137,7 @@ impl SessionView for ProxiedSession {
             ..RequestPage::default()
         };
         // Only the beginnings of texts are recorded.
-        let has = |entry: &EntryRecord, words: &str| contains(&entry.begins, words);
+        let has = |entry: &EntryRecord, words: &str| contains(entry.begins.text(), words);
         let begins = |entry: &EntryRecord| entry.begins.clone();
         Ok(page.with_entries(&record.entries, query, changed, has, begins))
     }
@@ -154,13 +154,13 @@ impl SessionView for ProxiedSession {
             None => {
                 let part = MessagePart {
                     kind: "text",
-                    text: entry.begins.clone(),
+                    text: entry.begins.text().to_owned(),
                     ..MessagePart::default()
                 };
                 let tokens = entry.before.get().max(entry.tokens.get());
                 let begins = MessageView { tokens, parts: vec![part], cut: 0 };
                 let note = "the proxy stores only the beginning of a message";
-                (Some(begins).filter(|_| !entry.begins.is_empty()), Some(note.to_owned()))
+                (Some(begins).filter(|_| !entry.begins.text().is_empty()), Some(note.to_owned()))
             }
         };
         Ok(EntryPage {
@@ -190,7 +190,7 @@ impl SessionView for ProxiedSession {
                 entry: entry.entry.clone(),
                 role: entry.role.clone(),
                 tokens: entry.before.get(),
-                begins: entry.begins.clone(),
+                begins: entry.begins.text().to_owned(),
             });
         let removed: Vec<RemovedMessage> = removed.collect();
         let is_whole = covered.len() == removed.len();

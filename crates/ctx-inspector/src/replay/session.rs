@@ -229,7 +229,8 @@ impl SessionView for ReplayedSession {
             message.is_some_and(|message| message_contains(&message, words))
         };
         let begins = |entry: &EntryRecord| {
-            self.message(&entry.entry, at).map(|message| preview(&message)).unwrap_or_default()
+            let message = self.message(&entry.entry, at);
+            message.map(|message| preview(&message).into()).unwrap_or_default()
         };
         Ok(page.with_entries(&manifest, query, is_changed, contains, begins))
     }

@@ -20,7 +20,7 @@ fn entry(id: &str, state: NodeState, tokens: u32) -> EntryRecord {
         tokens: Tokens(tokens),
         reason: layer.clone(),
         layer,
-        begins: format!("{id} begins"),
+        begins: format!("{id} begins").into(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Messages as sent by a host, and how they are recognised.
 
-use std::sync::Arc;
+use std::hash::BuildHasher;
+use std::sync::{Arc, LazyLock};
 
 use ctx_core::{ContentHash, Message, Result};
+use foldhash::quality::RandomState;
 
 /// A message as sent by a host.
 pub(crate) trait Unit {
@@ -54,14 +56,14 @@ pub(crate) enum UnitSource {
     Digest(UnitDigest),
 }
 
-/// 128 bits of BLAKE3 over a message's source text.
-pub(crate) type UnitDigest = [u8; 16];
+/// A hash of a message's source text, with keys of this process: it compares texts in memory, and is
+/// much faster than one that can be stored.
+pub(crate) type UnitDigest = [u64; 2];
 
 /// Returns the hash of a message's source text.
 pub(crate) fn digest(raw: impl AsRef<[u8]>) -> UnitDigest {
-    let mut first = [0; 16];
-    first.copy_from_slice(&blake3::hash(raw.as_ref()).as_bytes()[..16]);
-    first
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    KEYS.each_ref().map(|key| key.hash_one(raw.as_ref()))
 }
 
 impl UnitSource {

@@ -16,7 +16,7 @@ use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, Sto
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
-use crate::trace::Record;
+use crate::trace::{Preview, Record};
 
 /// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) struct ConversationState {
     pub(super) summaries: SummaryModelSlot,
     /// The sizes of system prompt and tools.
     fixed: HashMap<&'static str, (UnitDigest, Tokens)>,
-    pub(super) begins: HashMap<EntryId, String>,
+    pub(super) begins: HashMap<EntryId, Preview>,
     pub(super) model: Option<String>,
     pub(super) learned: LearnedWindow,
     /// The window reported by the server, and the number of queries.

@@ -323,7 +323,7 @@ async fn assemble(
     let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
         && conversation.may_retrieve(proxy.settings.config.retrieval, &record)
         && !client_request.route.is_ollama
-        && takes_tools(protocol, request.body(), retrieval::NAMES);
+        && takes_tools(request, retrieval::NAMES);
     conversation.set_retrieves(retrieves);
     let marked = match retrieves {
         true => MarkedHistory::of(&conversation, &assembled, units),

@@ -6,7 +6,7 @@ use ctx_redact::Redactor;
 use crate::trace::PREVIEW_CHARS;
 
 /// Maximum characters of a message to examine.
-pub(super) const PREVIEW_SOURCE_CHARS: usize = 512;
+const PREVIEW_SOURCE_CHARS: usize = 512;
 
 /// Returns the beginning of a message: its text, its calls or its results. It is redacted before it
 /// is cut, because half of a key is not recognised.

@@ -73,9 +73,11 @@ pub(super) struct WholeHistory {
 impl StoredRequest {
     /// Returns the request of a client, unless the provider does not store it.
     pub(super) fn of(route: &Route, body: &str, owner: &[u8]) -> Option<Self> {
+        if route.protocol != Protocol::Responses || route.is_compaction {
+            return None;
+        }
         let (object, _) = Object::parse_prefix(body);
-        if route.protocol != Protocol::Responses || route.is_compaction || object.is_false("store")
-        {
+        if object.is_false("store") {
             return None;
         }
         let owner = blake3::hash(owner);

@@ -46,7 +46,7 @@ impl<'a> RequestUnit<'a> {
         self.read.get_or_init(|| {
             let message = self.unit.read();
             let hash = ContentHash::of(&message);
-            (Arc::new(message), hash)
+            (message, hash)
         })
     }
 
@@ -89,8 +89,8 @@ pub(super) fn answers_unknown_calls(units: &[RequestUnit<'_>]) -> bool {
 
 /// Returns the hash of a whole history.
 pub(super) fn digest_of_all(units: &[RequestUnit<'_>]) -> UnitDigest {
-    let digests: Vec<u8> = units.iter().flat_map(|unit| unit.digest).collect();
-    digest(digests)
+    let digests = units.iter().flat_map(|unit| unit.digest).flat_map(u64::to_le_bytes);
+    digest(digests.collect::<Vec<u8>>())
 }
 
 /// A known message of a conversation.

@@ -24,8 +24,8 @@ use disk::{TraceDisk, WriteTask};
 
 pub(crate) use record::PREVIEW_CHARS;
 pub use record::{
-    BreakCause, CompactionRecord, EntryRecord, PrefixBreak, Record, RequestOutcome, SessionInfo,
-    SummaryOutcome, SummaryRecord,
+    BreakCause, CompactionRecord, EntryRecord, PrefixBreak, Preview, Record, RequestOutcome,
+    SessionInfo, SummaryOutcome, SummaryRecord,
 };
 
 /// How many events a subscriber may lag behind before it misses some.

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use ctx_core::text::head_bytes;
 use ctx_core::{Component, EntryId, ManifestEntry, NodeState, Timestamp, Tokens};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Maximum characters of a message in a record.
 pub(crate) const PREVIEW_CHARS: usize = 80;
@@ -284,7 +286,62 @@ pub struct EntryRecord {
     pub reason: Option<Cow<'static, str>>,
     /// The first 80 characters, redacted.
     #[serde(default)]
-    pub begins: String,
+    pub begins: Preview,
+}
+
+/// The beginning of a message, computed when it is first read: its request does not wait for that.
+#[derive(Clone)]
+pub struct Preview(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
+
+impl Preview {
+    /// Creates a preview from what computes it.
+    pub(crate) fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(compute))))
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Preview {
+    fn from(text: String) -> Self {
+        Self::new(|| text)
+    }
+}
+
+impl Default for Preview {
+    fn default() -> Self {
+        String::new().into()
+    }
+}
+
+impl fmt::Debug for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().fmt(f)
+    }
+}
+
+impl PartialEq for Preview {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Preview {}
+
+impl Serialize for Preview {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for Preview {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
 }
 
 /// Takes the fields of an entry in a manifest; the beginning of its text stays empty.
@@ -298,7 +355,7 @@ impl From<ManifestEntry> for EntryRecord {
             tokens: entry.tokens,
             layer: entry.layer,
             reason: entry.reason,
-            begins: String::new(),
+            begins: Preview::default(),
         }
     }
 }

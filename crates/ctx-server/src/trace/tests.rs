@@ -15,7 +15,7 @@ fn record(session: &str, number: u64) -> Record {
         tokens: Tokens(9),
         layer: None,
         reason: None,
-        begins: "hello".to_owned(),
+        begins: "hello".to_owned().into(),
     };
     Record {
         session: session.to_owned(),
@@ -60,7 +60,7 @@ fn records_survive_a_restart() {
     let again = Trace::at(home.path().join("traces"), TraceLimits::default()).unwrap();
     let second = again.record("a-0", 1).unwrap().unwrap();
     assert_eq!(first, second);
-    assert_eq!(second.entries[0].begins, "hello");
+    assert_eq!(second.entries[0].begins.text(), "hello");
     let sessions = again.sessions();
     assert_eq!((sessions.len(), sessions[0].requests.len()), (1, 3));
     assert_eq!(sessions[0].info.title, "a title");

@@ -43,13 +43,12 @@ pub(super) fn write(
 pub(in super::super) type Names = OnceCell<HashMap<CallId, String>>;
 
 fn called(request: &Request<'_>) -> HashMap<CallId, String> {
-    let calls = request.units.iter().flat_map(|unit| unit.read().blocks);
-    calls
-        .filter_map(|block| match block {
-            Block::ToolCall(call) => Some((call.id, call.name)),
-            _ => None,
-        })
-        .collect()
+    let mut names = HashMap::new();
+    for unit in &request.units {
+        let message = unit.read();
+        names.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
+    }
+    names
 }
 
 /// Returns the spelling of a key that the object uses: the API accepts both.

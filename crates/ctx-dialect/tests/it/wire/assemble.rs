@@ -172,7 +172,7 @@ fn only_the_words_of_an_item_change() {
 fn reasoning_and_its_item_are_dropped_together() {
     let body = r#"{"input":[{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"gAAAAA"},{"type":"message","id":"msg","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"}]}"#;
     let request = parse("responses", body);
-    let all = request.units[0].read();
+    let all = (*request.units[0].read()).clone();
     let put = |blocks: &[usize]| {
         let blocks = blocks.iter().map(|n| all.blocks[*n].clone()).collect();
         let message = Message { blocks, ..all.clone() };
@@ -218,7 +218,7 @@ fn a_plain_text_becomes_a_list_when_something_is_added() {
 fn images_of_a_result_do_not_separate_it_from_the_next_result() {
     let body = r#"{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"b","content":"2"},{"role":"user","content":"u"}]}"#;
     let request = parse("chat", body);
-    let mut message = request.units[1].read();
+    let mut message = (*request.units[1].read()).clone();
     if let Block::ToolResult(result) = &mut message.blocks[0] {
         let data = "aGk=".into();
         let image = ctx_core::Image { mime_type: "image/png".into(), data, is_url: false };
@@ -298,7 +298,7 @@ fn a_unit_that_is_not_there_is_an_error() {
 /// Returns the body with one unit's message changed.
 fn with_changed(name: &str, body: &str, n: usize, change: impl Fn(&mut Vec<Block>)) -> String {
     let request = parse(name, body);
-    let mut message = request.units[n].read();
+    let mut message = (*request.units[n].read()).clone();
     change(&mut message.blocks);
     let mut out = all_unchanged(&request);
     out[n] = OutgoingUnit::Message { message: &message, of: Some(n) };
@@ -361,7 +361,7 @@ fn encrypted_reasoning_without_text_stays_with_its_call() {
 fn tools_with_their_own_item_types_keep_them() {
     let body = r#"{"input":[{"type":"apply_patch_call","id":"apc","call_id":"p","operation":{"type":"update_file","diff":"long"}},{"type":"apply_patch_call_output","call_id":"p","status":"completed","output":"long"},{"type":"tool_search_call","call_id":"t","arguments":{"q":1}},{"type":"tool_search_output","call_id":"t","tools":[{"name":"x"}]},{"type":"computer_call","call_id":"c","action":{"type":"screenshot"}},{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:,"}}]}"#;
     let request = parse("responses", body);
-    let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+    let units: Vec<_> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
     let calls: Vec<_> = units.iter().flat_map(|unit| unit.tool_calls()).collect();
     let ids = |of: &[&str]| of.iter().map(|id| (*id).into()).collect::<Vec<ctx_core::CallId>>();
     assert_eq!(calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>(), ids(&["p", "t", "c"]));

@@ -5,6 +5,8 @@ use ctx_dialect::wire::{
 };
 use serde_json::{Value, json};
 
+use super::parse;
+
 const NAMES: &[&str] = &["lookup"];
 
 /// Returns a stream of events with names where the API has them.
@@ -198,7 +200,11 @@ fn a_body_gets_tools_and_results_and_keeps_the_rest() {
             Protocol::Gemini => ("contents", r#"[{"functionDeclarations":[{"name":"read"}]}]"#),
         };
         let body = format!(r#"{{"x": 1.50, "{history}": [ 7 ], "tools": {tools} }}"#);
-        assert!(takes_tools(protocol, &body, NAMES) && !takes_tools(protocol, &body, &["read"]));
+        let takes = |tools: &str, names| {
+            let body = format!(r#"{{"{history}": [], "tools": {tools} }}"#);
+            takes_tools(&parse(protocol.name(), &body), names)
+        };
+        assert!(takes(tools, NAMES) && !takes(tools, &["read"]));
         let with = with_tools(protocol, &body, &specs).unwrap();
         assert!(with.contains("lookup") && with.starts_with(r#"{"x": 1.50, "#), "{with}");
         let call = ctx_core::ToolCall::new("c", "lookup", ctx_core::RawJson::from_text("{}"));
@@ -207,8 +213,10 @@ fn a_body_gets_tools_and_results_and_keeps_the_rest() {
             serde_json::from_str(&with_elements(protocol, &with, &more).unwrap()).unwrap();
         let list = with[history].as_array().unwrap();
         assert!(list.len() == 2 && list[1].to_string().contains(r#"it says \"x\""#), "{with}");
+        for none in ["[]", "5", "null"] {
+            assert!(!takes(none, NAMES));
+        }
         for none in ["{}", r#"{"tools":[]}"#, r#"{"tools":5}"#] {
-            assert!(!takes_tools(protocol, none, NAMES));
             assert!(with_tools(protocol, none, &specs).is_none());
             assert!(with_elements(protocol, none, &more).is_none());
         }

@@ -9,7 +9,7 @@ use super::{all_unchanged, parse};
 /// call.
 fn paired(name: &str, body: &str) -> Vec<Message> {
     let request = parse(name, body);
-    let messages: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+    let messages: Vec<_> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
     ctx_core::check_pairs(&messages).unwrap_or_else(|error| panic!("{error}: {messages:#?}"));
     assert_eq!(request.with_history(&all_unchanged(&request), None).expect("known units"), body);
     messages
@@ -72,7 +72,7 @@ fn later_messages_do_not_change_how_a_message_is_read() {
     let more = r#"{"role":"model","parts":[{"functionCall":{"id":"r","name":"read","args":{}}}]}"#;
     let body = contents(&[first[0], first[1], more]);
     let request = parse("gemini", &body);
-    let longer: Vec<_> = request.units[..3].iter().map(|unit| unit.read()).collect();
+    let longer: Vec<_> = request.units[..3].iter().map(|unit| (*unit.read()).clone()).collect();
     assert_eq!(longer, paired("gemini", &contents(&first)));
 }
 

@@ -117,7 +117,7 @@ proptest! {
             let body = body(protocol, &messages);
             prop_assert_eq!(verdict(protocol, &body), None, "{}", body);
             let request = parse(protocol.name(), &body);
-            let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+            let units: Vec<_> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
             let groups = groups(&units);
             let summary_text = Message::text(Role::CompactionSummary, "they spoke");
             let recalled = Message::text(Role::User, "recalled");

@@ -15,7 +15,7 @@ fn the_fields_of_a_request_are_read_in_each_api() {
     assert_eq!(chat.model.as_deref(), Some("gpt"));
     assert!(chat.streams && chat.system.is_none() && chat.tools.is_some());
     assert_eq!((chat.max_tokens, chat.cache_key.as_deref()), (Some(5), Some("k")));
-    let roles: Vec<_> = chat.units.iter().map(|unit| unit.read().role).collect();
+    let roles: Vec<_> = chat.units.iter().map(|unit| unit.read().role.clone()).collect();
     assert_eq!(roles, [Role::System, Role::User]);
 
     let messages = parse(
@@ -53,7 +53,7 @@ fn the_items_of_one_answer_are_one_unit() {
         {"role":"assistant","content":"done"}
     ]}"#;
     let request = parse("responses", body);
-    let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+    let units: Vec<_> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
     let roles: Vec<_> = units.iter().map(|unit| unit.role.name().to_owned()).collect();
     assert_eq!(roles, ["user", "assistant", "toolResult", "toolResult", "assistant"]);
     assert_eq!(units[1].blocks.len(), 4);

@@ -8,11 +8,10 @@ use ctx_session::clock;
 use super::Attempt;
 use crate::hosted::{AssembledRequest, HostedSession};
 use crate::proxy::conversation::{Conversation, ConversationState};
-use crate::proxy::parallel::parallel_map;
-use crate::proxy::redacted::{PREVIEW_SOURCE_CHARS, preview};
+use crate::proxy::redacted::preview;
 use crate::proxy::summary_record::record_compaction;
 use crate::proxy::units::first_user_unit;
-use crate::trace::{CompactionRecord, EntryRecord, Record, SessionInfo};
+use crate::trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
 
 impl Attempt<'_> {
     /// Counts the tool results dropped because they match no call, and warns about them.
@@ -100,7 +99,7 @@ fn add_previews(
     record: &mut Record,
     session: &HostedSession,
     assembled: &AssembledRequest,
-    begins: &mut HashMap<EntryId, String>,
+    begins: &mut HashMap<EntryId, Preview>,
 ) {
     let message = |id: &EntryId| {
         let item = session.history.position(id).and_then(|at| session.history.items().get(at));
@@ -110,16 +109,11 @@ fn add_previews(
             out.map(|out| out.message.clone())
         })
     };
-    let ids = record.entries.iter().map(|entry| &entry.entry);
-    let new: Vec<_> = ids.filter(|id| !begins.contains_key(*id)).collect();
-    let new: Vec<_> = new.into_iter().map(|id| (id.clone(), message(id))).collect();
-    let texts = parallel_map(
-        &new,
-        |_| PREVIEW_SOURCE_CHARS,
-        |(_, message)| message.as_deref().map(preview).unwrap_or_default(),
-    );
-    begins.extend(new.into_iter().map(|(id, _)| id).zip(texts));
     for entry in &mut record.entries {
-        entry.begins = begins.get(&entry.entry).cloned().unwrap_or_default();
+        let preview = begins.entry(entry.entry.clone()).or_insert_with(|| {
+            let message = message(&entry.entry);
+            Preview::new(move || message.as_deref().map(preview).unwrap_or_default())
+        });
+        entry.begins = preview.clone();
     }
 }

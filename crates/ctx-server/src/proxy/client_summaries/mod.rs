@@ -312,7 +312,7 @@ pub(super) async fn put_back(
     if request.is_continued {
         return None;
     }
-    let (at, mut message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
+    let (at, message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
         let message = may_have_summary(at, unit.raw).then(|| unit.read())?;
         let found = summary_in(&message, &known)?;
         Some((at, message, found))
@@ -335,6 +335,7 @@ pub(super) async fn put_back(
     let lost = lost.await.as_ref();
     let record = summary.set_record(None);
     let changed = lost.and_then(|lost| {
+        let mut message = (*message).clone();
         message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
         let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
         *out.get_mut(at)? = OutgoingUnit::Message { message: &message, of: Some(at) };

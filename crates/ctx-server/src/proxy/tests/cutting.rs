@@ -207,7 +207,7 @@ async fn records_contain_entries_without_secrets() {
     let session = rig.proxy.trace().sessions().remove(0);
     let record = rig.proxy.trace().record(&session.info.id, 0).unwrap().unwrap();
     assert_eq!(record.entries.len(), 1);
-    assert!(record.entries[0].begins.starts_with("x x "));
+    assert!(record.entries[0].begins.text().starts_with("x x "));
     let mut folders = vec![rig.home.path().to_owned()];
     while let Some(folder) = folders.pop() {
         for file in std::fs::read_dir(folder).unwrap() {
