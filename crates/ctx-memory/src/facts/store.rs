@@ -311,7 +311,11 @@ impl FactStore {
             Update::Update { id } => {
                 let Some(old) = self.get(id) else { return };
                 fact.id = id;
-                fact.valid_from = old.valid_from.min(fact.valid_from);
+                // What it has superseded was valid until then.
+                fact.valid_from = match self.facts.iter().any(|old| old.superseded_by == Some(id)) {
+                    true => old.valid_from,
+                    false => old.valid_from.min(fact.valid_from),
+                };
                 fact.timestamp = old.timestamp.max(fact.timestamp);
                 learned.updated.push(id);
             }

@@ -265,3 +265,17 @@ fn a_failed_write_changes_nothing() {
     assert_eq!(store.facts().len(), 0);
     assert_eq!(store.learn([config("Server port is 3000", 1)]).unwrap().added.len(), 1);
 }
+
+#[test]
+fn an_older_wording_does_not_move_the_end_of_what_its_fact_superseded() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    for (content, at) in
+        [("Server port is 3000", 2), ("Server port is 8080", 9), ("Use 8080 for Server port", 1)]
+    {
+        store.learn([candidate(FactKind::Config, content, at)]).unwrap();
+    }
+    let old = store.facts().find(|fact| fact.superseded_by.is_some()).unwrap();
+    let new = store.get(old.superseded_by.unwrap()).unwrap();
+    assert_eq!((old.valid_to, new.valid_from), (Some(new.valid_from), Timestamp(9)));
+}
