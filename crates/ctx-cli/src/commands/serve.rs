@@ -106,8 +106,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         upstreams.check_not(bound.address())?;
         shutdown::on_interrupt(move || interrupted.stop());
         shutdown::on_term(move || terminated.stop());
-        let urls = [Family::OpenAi, Family::Anthropic, Family::Gemini]
-            .map(|family| (family.name(), shown(&upstreams, family)));
+        let urls = Family::ALL.map(|family| (family.name(), shown(&upstreams, family)));
         match args.json {
             true => {
                 let upstreams: serde_json::Map<_, _> =

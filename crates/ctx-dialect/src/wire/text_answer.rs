@@ -29,8 +29,8 @@ impl TextAnswer<'_> {
             (Protocol::Chat, _) if route.is_ollama => format!("{}\n", self.ollama()),
             (Protocol::Chat, true) => self.chat_stream(),
             (Protocol::Chat, false) => self.chat("chat.completion", "message", Some("stop")),
-            (Protocol::Messages, true) => self.messages_stream(),
-            (Protocol::Messages, false) => {
+            (Protocol::Messages | Protocol::Converse, true) => self.messages_stream(),
+            (Protocol::Messages | Protocol::Converse, false) => {
                 self.message(&[&text_block(self.text)], Some("end_turn"))
             }
             (Protocol::Responses, true) => self.responses_stream(),

@@ -333,24 +333,24 @@ async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
 }
 
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let family = Family::of_request(path, request.headers());
+    let refused = |status, error: Error| {
+        let route = route("POST", path).unwrap_or_else(|| family.route(path));
+        failure::answer(&route, status, &error)
+    };
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
         let error = Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE are not supported");
-        return failure::answer(
-            None,
-            405,
-            &error.hint("set this server as the base URL of a client"),
-        );
+        return refused(405, error.hint("set this server as the base URL of a client"));
     }
     if headers::is_websocket(request.headers()) {
         // Codex tries WebSocket first, and falls back to HTTP at once if refused.
         let error = Error::new(ErrorKind::InvalidInput, "WebSockets are not supported");
-        let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
-        return failure::answer(protocol, 426, &error.hint("send the request over HTTP"));
+        return refused(426, error.hint("send the request over HTTP"));
     }
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     if upstream::has_parent_segment(path) {
         let error = Error::new(ErrorKind::InvalidInput, "the request path contains `..`");
-        return failure::answer(None, 400, &error.hint("it would leave the provider's API"));
+        return refused(400, error.hint("it would leave the provider's API"));
     }
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,

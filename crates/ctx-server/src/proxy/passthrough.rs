@@ -20,13 +20,14 @@ const COUNTING: [&str; 5] =
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
     let (parts, content) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let family = Family::of_request(path, &parts.headers);
+    let route = family.route(path);
     let admitted = body::admit(&proxy, OTHER, &parts.headers, content, Ok(None)).await;
     let (content, permit) = match admitted {
         Ok(admitted) => admitted,
-        Err(refused) => return failure::answer(None, refused.status, &refused.error),
+        Err(refused) => return failure::answer(&route, refused.status, &refused.error),
     };
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let family = Family::of_request(path, &parts.headers);
     let outgoing = ctx_model::Request {
         method: parts.method,
         url: proxy.settings.upstreams.url(family, path),
@@ -52,7 +53,7 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
         }
         Err(error) => {
             proxy.metrics.request(OTHER, "failed");
-            failure::answer(None, failure::status(&error), &error)
+            failure::answer(&route, failure::status(&error), &error)
         }
     }
 }

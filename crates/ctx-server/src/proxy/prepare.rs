@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{
-    Request, has_context_edits, previous_response, takes_tools, with_context_edits,
+    Protocol, Request, has_context_edits, previous_response, takes_tools, with_context_edits,
     with_previous_response, with_tools,
 };
 use ctx_model::Overflow;
+use memchr::memmem;
 use serde::de::IgnoredAny;
 
 use super::Proxy;
@@ -126,6 +127,12 @@ pub(super) async fn prepare(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
+    if let Some(why) =
+        client_request.route.is_bedrock.then(|| fixed(client_request, &body)).flatten()
+    {
+        proxy.warn(why);
+        return Ok(Prepared::untouched(body));
+    }
     let restored = put_back(proxy, client_request, &body).await;
     let (body, audited) = restored.unwrap_or((body, None));
     let mut prepared = prepare_restored(proxy, client_request, body, purpose).await?;
@@ -135,6 +142,23 @@ pub(super) async fn prepare(
     }
     edit_context(proxy, client_request, &mut prepared)?;
     Ok(prepared)
+}
+
+/// Returns why a request of Bedrock cannot be changed.
+fn fixed(client_request: &ClientRequest, body: &[u8]) -> Option<&'static str> {
+    if client_request.is_signed() {
+        return Some(
+            "requests signed with a key of AWS pass unchanged, and Bedrock may refuse them, because \
+             the signature covers the body and the host: let the client use a Bedrock API key \
+             (AWS_BEARER_TOKEN_BEDROCK, sent as `authorization: Bearer`)",
+        );
+    }
+    let is_other = client_request.protocol() == Protocol::Messages
+        && memmem::find(body, b"\"anthropic_version\"").is_none();
+    is_other.then_some(
+        "requests to invoke a model of Bedrock that is not Anthropic's pass unchanged: \
+         let the client use `converse`",
+    )
 }
 
 /// Makes the edits of `context_management` for a provider that refuses it.
@@ -320,6 +344,7 @@ async fn assemble(
     let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
         && conversation.may_retrieve(proxy.settings.config.retrieval, &record)
         && !client_request.route.is_ollama
+        && !client_request.route.is_bedrock
         && takes_tools(protocol, request.body(), retrieval::NAMES);
     conversation.set_retrieves(retrieves);
     let marked = match retrieves {

@@ -37,11 +37,11 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
     let admitted = body::admit(&proxy, protocol.name(), &parts.headers, content, encoding).await;
     let (content, permit) = match admitted {
         Ok(admitted) => admitted,
-        Err(refused) => return failure::answer(Some(protocol), refused.status, &refused.error),
+        Err(refused) => return failure::answer(&route, refused.status, &refused.error),
     };
     let pending = PendingRequest::new(proxy.clone(), protocol.name(), permit);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let family = Family::of_conversation(protocol, path);
+    let family = Family::of_conversation(&route, path);
     let client_request = Arc::new(ClientRequest {
         url: proxy.settings.upstreams.url(family, path),
         family,
@@ -70,6 +70,7 @@ impl Relay {
         }
         let asked = recognised(&self.proxy, &self.client_request, body);
         if self.proxy.settings.config.client_compaction == ClientCompaction::Ctx
+            && !route.is_bedrock
             && let Some(asked) = asked
             && let Some(text) = self.summarise(asked).await
         {
@@ -81,7 +82,7 @@ impl Relay {
             Err(error) => {
                 self.pending.rejected();
                 let status = failure::status(&error);
-                return failure::answer(Some(self.client_request.protocol()), status, &error);
+                return failure::answer(&self.client_request.route, status, &error);
             }
         };
         self.pending.stores(prepared.stored.take());
@@ -335,6 +336,6 @@ impl Relay {
 
     fn failed(mut self, error: &Error) -> Response {
         self.pending.fails();
-        failure::answer(Some(self.client_request.protocol()), failure::status(error), error)
+        failure::answer(&self.client_request.route, failure::status(error), error)
     }
 }

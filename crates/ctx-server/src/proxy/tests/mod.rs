@@ -2,6 +2,7 @@
 
 mod alike;
 mod background;
+mod bedrock;
 mod breaking;
 mod cached;
 mod chat_only;
@@ -194,7 +195,7 @@ async fn send(
     let request = Request { method, url, headers, body };
     let mut response = client.send(request).await.unwrap();
     let body = response.body.read_up_to(1 << 24).await.unwrap();
-    let body = String::from_utf8(body).unwrap();
+    let body = String::from_utf8_lossy(&body).into_owned();
     Got { status: response.status, headers: response.headers, body }
 }
 
