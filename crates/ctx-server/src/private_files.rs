@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use ctx_core::{Error, ErrorKind};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
 /// the oldest takes time proportional to the number of files.
@@ -134,6 +135,11 @@ impl LruFolder {
             let _ = fs::remove_file(self.path(&old));
         }
         Ok(id)
+    }
+
+    /// Reads the file with that id; `None` if it is missing or damaged.
+    pub(crate) fn read<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
+        serde_json::from_slice(&ctx_disk::read(self.path(id)).ok()?).ok()
     }
 
     /// Returns the ids of its files, the least recently saved first.

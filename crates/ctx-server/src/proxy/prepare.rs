@@ -227,7 +227,7 @@ async fn prepare_stored(
     purpose: Purpose,
 ) -> Result<Prepared> {
     let (route, text) = (&client_request.route, utf8(&body)?);
-    let stored = StoredRequest::of(route, text, &client_request.key());
+    let mut stored = proxy.responses.request(route, text, &client_request.key());
     let whole = stored.as_ref().filter(|_| refers(route, &body));
     let whole = whole.and_then(|request| proxy.responses.whole(request, text));
     let mut prepared = match whole {
@@ -236,7 +236,8 @@ async fn prepare_stored(
             let mut prepared =
                 prepare_whole(proxy, client_request, Bytes::from(whole), purpose).await?;
             // The provider has the history as it is. Whether it counts that is not known.
-            if prepared.is_unchanged && !proxy.speaks_chat.load(Ordering::Relaxed) {
+            let is_attached = stored.as_ref().is_some_and(StoredRequest::is_attached);
+            if prepared.is_unchanged && is_attached && !proxy.speaks_chat.load(Ordering::Relaxed) {
                 let known = previous_response(text);
                 let other = previous.filter(|id| known.as_deref() != Some(id));
                 let other = other.and_then(|id| with_previous_response(text, &id));
@@ -245,6 +246,8 @@ async fn prepare_stored(
                 if let Some(context) = &mut prepared.context {
                     context.estimated = 0;
                 }
+            } else if let Some(stored) = &mut stored {
+                stored.detach();
             }
             prepared
         }

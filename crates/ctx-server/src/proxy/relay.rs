@@ -117,7 +117,10 @@ impl Relay {
             let retry = Retry { attempt, most: MOST_RECOVERIES, overflow };
             match self.prepare(Purpose::Retry(retry)).await {
                 // An unchanged request would be refused again.
-                Ok(again) if again.body != prepared.body => prepared = again,
+                Ok(again) if again.body != prepared.body => {
+                    prepared = again;
+                    self.pending.stores(prepared.stored.take());
+                }
                 _ => return self.answer(answer, &prepared, attempt),
             }
             attempt += 1;
