@@ -104,6 +104,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     runtime.block_on(async {
         let bound = server.bind().await?;
         upstreams.check_not(bound.address())?;
+        proxy.announce(&bound.url());
         shutdown::on_interrupt(move || interrupted.stop());
         shutdown::on_term(move || terminated.stop());
         let urls = Family::ALL.map(|family| (family.name(), shown(&upstreams, family)));

@@ -88,8 +88,10 @@ impl TextAnswer<'_> {
 
     fn ollama(&self) -> String {
         let message = ObjectWriter::new().text("role", "assistant").text("content", self.text);
+        let created_at = jiff::Timestamp::from_second(self.created_at).unwrap_or_default();
         ObjectWriter::new()
             .text("model", self.model)
+            .text("created_at", &created_at.to_string())
             .raw("message", message.end())
             .raw("done", "true")
             .text("done_reason", "stop")
@@ -212,6 +214,8 @@ mod tests {
                 watch.push(body.as_bytes());
                 watch.end();
                 assert!(watch.is_finished() && watch.failure().is_none(), "{path} {body}");
+                let time = r#""created_at":"1970-01-01T00:00:09Z""#;
+                assert_eq!(body.contains(time), route.is_ollama, "{path} {body}");
                 assert_eq!(watch.usage().map(|usage| usage.prompt()), Some(5), "{path} {body}");
             }
         }

@@ -162,7 +162,10 @@ impl Proxy {
         let store = match ConversationStore::at(&folder) {
             Ok(store) => Some(store),
             Err(error) if error.kind() == ErrorKind::Locked => {
-                (settings.warn)(&format!("cuts will be lost when the server stops: {error}"));
+                (settings.warn)(&format!(
+                    "conversations of this server are in its memory only, and their cuts will be \
+                     lost when it stops: {error}; give each server its own $CTX_HOME",
+                ));
                 None
             }
             Err(error) => return Err(error),
@@ -254,6 +257,13 @@ impl Proxy {
         }
         self.trace.undone(session, entry);
         Ok(())
+    }
+
+    /// Writes where the server listens into its home, for another server there.
+    pub fn announce(&self, url: &str) {
+        if let Some(store) = &self.conversations.store {
+            store.announce(url);
+        }
     }
 
     /// Waits until all cuts and records are on disk.

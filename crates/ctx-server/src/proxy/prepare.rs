@@ -57,6 +57,8 @@ pub(super) struct RequestContext {
     pub(super) estimated: u64,
     /// The request, to detect cache breaks in the next one.
     pub(super) sent: Arc<CachedRequest>,
+    /// The id of its last message.
+    pub(super) last: String,
 }
 
 /// What a request is prepared for.
@@ -338,9 +340,10 @@ async fn assemble(
     let Some(AssembledAttempt { assembled, record, estimated, sent, summary }) = result? else {
         return Ok(None);
     };
+    let last = assembled.outgoing.last().map(|out| out.id.to_string()).unwrap_or_default();
     let untouched = |body| Prepared { compacted: summary.clone(), ..Prepared::untouched(body) };
     if summary.is_some() {
-        let context = Some(RequestContext { conversation, record, estimated, sent });
+        let context = Some(RequestContext { conversation, record, estimated, sent, last });
         return Ok(Some(Prepared { context, ..untouched(body.clone()) }));
     }
     let protocol = client_request.protocol();
@@ -366,7 +369,7 @@ async fn assemble(
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
-    let context = Some(RequestContext { conversation, record, estimated, sent });
+    let context = Some(RequestContext { conversation, record, estimated, sent, last });
     Ok(Some(Prepared { context, is_unchanged, retrieves, ..untouched(body) }))
 }
 

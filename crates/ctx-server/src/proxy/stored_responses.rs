@@ -321,5 +321,6 @@ impl StoredResponses {
 /// Whether a body may refer to what the provider stores.
 pub(super) fn refers(route: &Route, body: &[u8]) -> bool {
     let has = |key: &str| memmem::find(body, key.as_bytes()).is_some();
-    route.protocol == Protocol::Responses && ["previous_response_id", "item_reference", "\"conversation\""].into_iter().any(has)
+    route.protocol == Protocol::Responses
+        && ["previous_response_id", "item_reference", "\"conversation\""].into_iter().any(has)
 }

@@ -17,6 +17,7 @@ mod passing;
 mod pinned;
 mod recovery;
 mod retrieval;
+mod stored_conversations;
 mod strict;
 mod summaries;
 mod windows;
@@ -133,6 +134,7 @@ impl Rig {
         let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
         let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();
         let (url, shutdown) = (bound.url(), Shutdown::default());
+        proxy.announce(&url);
         let routes = status_routes(proxy.metrics()).merge(proxy.router());
         let running = tokio::spawn(bound.serve(routes, shutdown.clone()));
         let client = Client::default();
