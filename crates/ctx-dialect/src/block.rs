@@ -87,9 +87,14 @@ fn simple(object: &Object<'_>) -> Option<Block> {
             thinking: object.owned("text")?,
             signature: object.owned("thoughtSignature"),
         }),
-        None => match object.text("text") {
-            Some(text) => Some(Block::text(text)),
-            None => image(object).map(Block::Image),
+        None => match (object.text("text"), object.object("reasoningContent")) {
+            (Some(text), _) => Some(Block::text(text)),
+            (None, Some(reasoning)) => {
+                let reasoning = reasoning.object("reasoningText")?;
+                let thinking = reasoning.owned("text").unwrap_or_default();
+                Some(Block::Thinking { thinking, signature: reasoning.owned("signature") })
+            }
+            (None, None) => image(object).map(Block::Image),
         },
     }
 }
@@ -105,6 +110,11 @@ fn image(object: &Object<'_>) -> Option<Image> {
     }
     let nested = object.object("source").or_else(|| object.object("image"));
     if let Some(source) = nested {
+        // Bedrock has the bytes one level deeper, and a format instead of a type.
+        if let Some((data, format)) = source.object("source").zip(source.text("format")) {
+            let mime_type = format!("image/{format}");
+            return Some(Image { mime_type, data: data.text("bytes")?.into(), is_url: false });
+        }
         if let Some(url) = source.text("url") {
             return Some(from_url(&url));
         }

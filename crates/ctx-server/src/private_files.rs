@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{Result, Write};
+use std::io::{Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use ctx_core::{Error, ErrorKind};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
 /// the oldest takes time proportional to the number of files.
@@ -136,6 +137,11 @@ impl LruFolder {
         Ok(id)
     }
 
+    /// Reads the file with that id; `None` if it is missing or damaged.
+    pub(crate) fn read<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
+        serde_json::from_slice(&ctx_disk::read(self.path(id)).ok()?).ok()
+    }
+
     /// Returns the ids of its files, the least recently saved first.
     pub(crate) fn oldest_first(&self) -> Vec<String> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).oldest_first()
@@ -188,14 +194,32 @@ pub(crate) fn open_append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Locks a folder for this process until the result is dropped. Returns `None` if another process
-/// holds the lock. On a file system without locks, it always succeeds.
-pub(crate) fn lock_folder(folder: &Path) -> Result<Option<File>> {
-    let mut options = ctx_disk::private();
-    let file = options.write(true).create(true).truncate(false).open(folder.join("lock"))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+/// The lock of a folder, held until it is dropped. Its file names the holder.
+#[derive(Debug)]
+pub(crate) struct FolderLock(File);
+
+impl FolderLock {
+    /// Locks a folder for this process, or returns what the process wrote that holds the lock. On a
+    /// file system without locks, it always succeeds.
+    pub(crate) fn of(folder: &Path) -> Result<std::result::Result<Self, String>> {
+        let path = folder.join("lock");
+        let file = ctx_disk::private().write(true).create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Ok(Err(fs::read_to_string(path).unwrap_or_default())),
+            Ok(()) | Err(TryLockError::Error(_)) => {
+                let lock = Self(file);
+                // Best effort: it is for people.
+                let _ = lock.name(&format!("process {}", std::process::id()));
+                Ok(Ok(lock))
+            }
+        }
+    }
+
+    /// Names the holder.
+    pub(crate) fn name(&self, holder: &str) -> Result<()> {
+        self.0.set_len(0)?;
+        (&self.0).seek(SeekFrom::Start(0))?;
+        (&self.0).write_all(holder.as_bytes())
     }
 }
 
@@ -216,10 +240,12 @@ mod tests {
     #[test]
     fn a_folder_is_locked_by_one_process() {
         let home = tempfile::tempdir().unwrap();
-        let first = lock_folder(home.path()).unwrap();
-        assert!(first.is_some());
-        assert!(lock_folder(home.path()).unwrap().is_none());
+        let lock = || FolderLock::of(home.path()).unwrap();
+        let first = lock().unwrap();
+        assert_eq!(lock().unwrap_err(), format!("process {}", std::process::id()));
+        first.name("someone").unwrap();
+        assert_eq!(lock().unwrap_err(), "someone");
         drop(first);
-        assert!(lock_folder(home.path()).unwrap().is_some());
+        assert!(lock().is_ok());
     }
 }

@@ -12,8 +12,8 @@ pub(crate) struct Serve {
     /// The address to listen on; port 0 picks a free one [default: server.listen, else 127.0.0.1:8787]
     #[arg(long, short, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where requests are sent: URL for all, or openai=URL, anthropic=URL, gemini=URL; may be
-    /// repeated [default: server.upstreams, else the public ones]
+    /// Where requests are sent: URL for all, or openai=URL, anthropic=URL, gemini=URL,
+    /// bedrock=URL; may be repeated [default: server.upstreams, else the public ones]
     #[arg(long = "upstream", short, value_name = "URL")]
     pub(crate) upstreams: Vec<String>,
     /// The models' window in tokens; 32k and 1M are understood [default: each model's own]

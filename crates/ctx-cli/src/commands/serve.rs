@@ -104,10 +104,10 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     runtime.block_on(async {
         let bound = server.bind().await?;
         upstreams.check_not(bound.address())?;
+        proxy.announce(&bound.url());
         shutdown::on_interrupt(move || interrupted.stop());
         shutdown::on_term(move || terminated.stop());
-        let urls = [Family::OpenAi, Family::Anthropic, Family::Gemini]
-            .map(|family| (family.name(), shown(&upstreams, family)));
+        let urls = Family::ALL.map(|family| (family.name(), shown(&upstreams, family)));
         match args.json {
             true => {
                 let upstreams: serde_json::Map<_, _> =

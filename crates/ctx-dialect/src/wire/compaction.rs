@@ -20,6 +20,7 @@ pub(super) const COMPACTIONS: [&str; 3] =
     ["compaction", "compaction_summary", "context_compaction"];
 const TRIGGER: &str = "compaction_trigger";
 const PREVIOUS: &str = "previous_response_id";
+const CONVERSATION: &str = "conversation";
 
 /// The items of a Responses body, oldest first.
 #[derive(Clone, Debug)]
@@ -62,13 +63,21 @@ pub fn previous_response(body: &str) -> Option<String> {
     Object::parse_prefix(body).0.owned(PREVIOUS)
 }
 
+/// Returns the id of the conversation at the provider that a Responses body continues.
+#[must_use]
+pub fn conversation(body: &str) -> Option<String> {
+    let (object, _) = Object::parse_prefix(body);
+    object.owned(CONVERSATION).or_else(|| object.object(CONVERSATION)?.owned("id"))
+}
+
 /// Returns a Responses body with these items as its input, instead of a reference to an earlier
-/// response.
+/// response or a conversation.
 #[must_use]
 pub fn with_input_items<T: AsRef<str>>(body: &str, items: impl IntoIterator<Item = T>) -> String {
     let (object, _) = Object::parse_prefix(body);
     let input = Protocol::Responses.history();
-    patched(&object, &[(input, Some(array(items))), (PREVIOUS, None)])
+    let input = (input, Some(array(items)));
+    patched(&object, &[input, (PREVIOUS, None), (CONVERSATION, None)])
 }
 
 /// Returns a Responses body that continues another response.

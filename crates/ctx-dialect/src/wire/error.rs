@@ -2,14 +2,13 @@
 
 use ctx_core::{Error, ErrorKind};
 
-use super::Protocol;
+use super::{Protocol, Route};
 use crate::json::ObjectWriter;
 
-/// Returns the body of an error response in the format of the protocol: the error message and its
-/// hint. An overflow has the wording and code by which clients recognise it. For Anthropic clients,
+/// Returns the body of an error response in the format of the API: the error message and its hint. An overflow has the wording and code by which clients recognise it. For Anthropic clients,
 /// `error_code` in the error's context is copied to `details`.
 #[must_use]
-pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
+pub fn error_body(route: &Route, status: u16, error: &Error) -> String {
     let is_overflow = matches!(
         error.kind(),
         ErrorKind::Overflow | ErrorKind::SystemPromptTooLarge | ErrorKind::CompactionFailure
@@ -18,7 +17,14 @@ pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
         Some(hint) => format!("{error}. {hint}"),
         None => error.to_string(),
     };
-    match protocol {
+    match route.protocol {
+        _ if route.is_bedrock => {
+            // The words of Bedrock.
+            let overflow = "Input is too long for requested model: ";
+            let text = if is_overflow { format!("{overflow}{text}") } else { text };
+            ObjectWriter::new().text("message", &text).end()
+        }
+        _ if route.is_ollama => ObjectWriter::new().text("error", &text).end(),
         Protocol::Chat | Protocol::Responses => {
             let code = match (is_overflow, status) {
                 (true, _) => "context_length_exceeded",
@@ -33,7 +39,7 @@ pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
                 .text("code", code);
             ObjectWriter::new().raw("error", error.end()).end()
         }
-        Protocol::Messages => {
+        Protocol::Messages | Protocol::Converse => {
             let text = if is_overflow { format!("prompt is too long: {text}") } else { text };
             let mut body =
                 ObjectWriter::new().text("type", anthropic_type(status)).text("message", &text);

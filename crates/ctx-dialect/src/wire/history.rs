@@ -70,7 +70,9 @@ pub(super) fn write(
     }
     deferred.end(&mut all);
     let mut all = match request.protocol {
-        Protocol::Messages | Protocol::Gemini => merge::merge(request.protocol, all),
+        Protocol::Messages | Protocol::Gemini | Protocol::Converse => {
+            merge::merge(request.protocol, all)
+        }
         Protocol::Chat | Protocol::Responses => all,
     };
     if let Some(addition) = addition {

@@ -115,12 +115,13 @@ fn blocks(protocol: Protocol, element: &Element<'_>) -> Vec<String> {
 fn is_result(block: &str) -> bool {
     Object::parse(block).is_ok_and(|block| {
         block.text("type").is_some_and(|kind| kind == "tool_result")
+            || block.has("toolResult")
             || block.has("functionResponse")
             || block.has("function_response")
     })
 }
 
 fn thinks(element: &Element<'_>) -> bool {
-    let text = &element.json;
-    text.contains("\"thinking\"") || text.contains("\"redacted_thinking\"")
+    let fields = ["\"thinking\"", "\"redacted_thinking\"", "\"reasoningContent\""];
+    fields.iter().any(|field| element.json.contains(field))
 }

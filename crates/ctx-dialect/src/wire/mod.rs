@@ -56,8 +56,8 @@ mod watch;
 pub use assemble::OutgoingUnit;
 pub use chat_bridge::{ChatAnswer, ChatRequest};
 pub use compaction::{
-    CompactionAnswer, Items, compaction_content, compactions_in, developer_item, is_trigger,
-    previous_response, referenced_item, with_input_items, with_previous_response,
+    CompactionAnswer, Items, compaction_content, compactions_in, conversation, developer_item,
+    is_trigger, previous_response, referenced_item, with_input_items, with_previous_response,
 };
 pub use context_compaction::{ContextCompaction, context_compaction, with_compaction};
 pub use context_edits::{EditedRequest, has_context_edits, with_context_edits};

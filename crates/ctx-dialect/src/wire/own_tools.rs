@@ -24,7 +24,8 @@ pub fn takes_tools(request: &Request<'_>, names: &[&str]) -> bool {
         && !is_fixed(protocol, object)
 }
 
-/// Returns the body with more tools at the end of its tools; `None` if it has none.
+/// Returns the body with more tools at the end of its tools; `None` if it has none. Requests of
+/// Bedrock Converse get none.
 #[must_use]
 pub fn with_tools(protocol: Protocol, body: &str, specs: &[ToolSpec]) -> Option<String> {
     let new = match protocol {
@@ -32,6 +33,7 @@ pub fn with_tools(protocol: Protocol, body: &str, specs: &[ToolSpec]) -> Option<
         Protocol::Responses => tools::for_openai_responses(specs),
         Protocol::Messages => tools::for_anthropic(specs, false),
         Protocol::Gemini => tools::for_gemini(specs),
+        Protocol::Converse => return None,
     };
     let (object, _) = Object::parse_prefix(body);
     extended(body, tools_of(protocol, &object)?, new.slice(1..new.len() - 1))
@@ -67,7 +69,7 @@ fn is_fixed<'a>(protocol: Protocol, body: &Object<'a>) -> bool {
                 let format = body.object("text").and_then(|text| text.object("format"));
                 is_other(format, "type", &["text"])
             }
-            Protocol::Messages => {
+            Protocol::Messages | Protocol::Converse => {
                 let config = body.object("output_config");
                 body.has("output_format") || config.is_some_and(|config| config.has("format"))
             }
@@ -117,7 +119,7 @@ pub fn results(protocol: Protocol, answers: &[(ToolCall, String)]) -> String {
             .text("call_id", &call.id)
             .text("output", text)
             .end(),
-        Protocol::Messages => ObjectWriter::new()
+        Protocol::Messages | Protocol::Converse => ObjectWriter::new()
             .text("type", "tool_result")
             .text("tool_use_id", &call.id)
             .text("content", text)
@@ -135,7 +137,7 @@ pub fn results(protocol: Protocol, answers: &[(ToolCall, String)]) -> String {
     let message = ObjectWriter::new().text("role", "user");
     match protocol {
         Protocol::Chat | Protocol::Responses => all.slice(1..all.len() - 1).to_owned(),
-        Protocol::Messages => message.raw("content", all).end(),
+        Protocol::Messages | Protocol::Converse => message.raw("content", all).end(),
         Protocol::Gemini => message.raw("parts", all).end(),
     }
 }

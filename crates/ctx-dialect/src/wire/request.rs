@@ -42,7 +42,7 @@ pub struct Request<'a> {
     pub(super) fields: Object<'a>,
     /// The range of the history in the body.
     pub(super) history: Range<usize>,
-    /// Whether thinking must be sent back together with its calls (Anthropic).
+    /// Whether thinking must be sent back together with its calls (Anthropic's models).
     pub(super) thinks: bool,
     /// Whether the history is a list rather than a single value.
     pub(super) is_list: bool,
@@ -104,7 +104,10 @@ impl<'a> Request<'a> {
             protocol,
             model: named.or_else(|| route.model.clone().map(Cow::Owned)),
             system: system_at.as_ref().and_then(|field| system::text(protocol, field.value)),
-            tools: object.get("tools"),
+            tools: match protocol {
+                Protocol::Converse => object.object("toolConfig").and_then(|all| all.get("tools")),
+                _ => object.get("tools"),
+            },
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
             window: object.object("options").and_then(|options| options.count("num_ctx")),
@@ -113,9 +116,9 @@ impl<'a> Request<'a> {
             units,
             ignored,
             body,
-            thinks: protocol == Protocol::Messages && thinks(&object),
-            fields: object,
             history,
+            thinks: thinks(protocol, &object),
+            fields: object,
             is_list,
             system_at,
         })
@@ -158,7 +161,13 @@ fn refused(what: &'static str) -> Error {
         .hint("send the request as described in the provider's documentation")
 }
 
-fn thinks(object: &Object<'_>) -> bool {
+fn thinks(protocol: Protocol, object: &Object<'_>) -> bool {
+    let nested = object.object("additionalModelRequestFields");
+    let object = match protocol {
+        Protocol::Messages => object,
+        Protocol::Converse => nested.as_ref().unwrap_or(object),
+        Protocol::Chat | Protocol::Responses | Protocol::Gemini => return false,
+    };
     let kind = object.object("thinking").and_then(|thinking| thinking.owned("type"));
     matches!(kind.as_deref(), Some("enabled" | "adaptive"))
 }
@@ -171,6 +180,7 @@ fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
         }
         Protocol::Responses => object.count("max_output_tokens"),
         Protocol::Messages => object.count("max_tokens"),
+        Protocol::Converse => object.object("inferenceConfig")?.count("maxTokens"),
         Protocol::Gemini => {
             let config =
                 object.object("generationConfig").or_else(|| object.object("generation_config"))?;

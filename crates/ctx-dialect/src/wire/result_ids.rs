@@ -56,7 +56,7 @@ impl ResultMatcher {
         match self.protocol {
             Protocol::Chat => self.next_of_chat(raw),
             Protocol::Gemini => self.next_of_gemini(raw),
-            Protocol::Responses | Protocol::Messages => ResultIds::Original,
+            Protocol::Responses | Protocol::Messages | Protocol::Converse => ResultIds::Original,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
+
 /// A provider's conversation API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
@@ -13,13 +15,16 @@ pub enum Protocol {
     Messages,
     /// Gemini `generateContent` and `streamGenerateContent`.
     Gemini,
+    /// Bedrock `converse` and `converse-stream`.
+    Converse,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
+    pub const ALL: [Self; 5] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Gemini, Self::Converse];
 
-    /// Returns a stable name: `chat`, `responses`, `messages`, `gemini`.
+    /// Returns a stable name: `chat`, `responses`, `messages`, `gemini`, `converse`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -27,6 +32,7 @@ impl Protocol {
             Self::Responses => "responses",
             Self::Messages => "messages",
             Self::Gemini => "gemini",
+            Self::Converse => "converse",
         }
     }
 
@@ -38,13 +44,14 @@ impl Protocol {
             Self::Responses => "openai-responses",
             Self::Messages => "anthropic-messages",
             Self::Gemini => "google-generative-ai",
+            Self::Converse => "bedrock-converse-stream",
         }
     }
 
     /// Returns the name of the body's field with the history.
     pub(super) fn history(self) -> &'static str {
         match self {
-            Self::Chat | Self::Messages => "messages",
+            Self::Chat | Self::Messages | Self::Converse => "messages",
             Self::Responses => "input",
             Self::Gemini => "contents",
         }
@@ -65,15 +72,32 @@ const ANTHROPIC: &str = "/publishers/anthropic/models";
 pub struct Route {
     /// The API.
     pub protocol: Protocol,
-    /// The model, if it is in the path (Gemini, Azure deployments).
+    /// The model, if it is in the path (Gemini, Bedrock, Azure deployments).
     pub model: Option<String>,
-    /// Whether the answer is a stream, if the path says so (Gemini); otherwise the body does.
+    /// Whether the answer is a stream, if the path says so (Gemini, Bedrock); otherwise the body does.
     pub streams: Option<bool>,
     /// Whether the path asks for a compaction of the history: `/responses/compact`.
     pub is_compaction: bool,
     /// Whether it is Ollama's own API (`/api/chat`), a variant of OpenAI's chat: a stream has one
     /// JSON object per line, calls have no ids, and their arguments are objects.
     pub is_ollama: bool,
+    /// Whether it is Amazon Bedrock: a stream consists of binary frames.
+    pub is_bedrock: bool,
+}
+
+impl Route {
+    /// Returns the target of a request of an API, of which nothing else is known.
+    #[must_use]
+    pub fn of(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            model: None,
+            streams: None,
+            is_compaction: false,
+            is_ollama: false,
+            is_bedrock: false,
+        }
+    }
 }
 
 /// Returns the target of a request with this method and path. Any prefix before the API's own path
@@ -86,13 +110,7 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     }
     let path = path_and_query.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let deployment = path.split_once("/deployments/").and_then(|(_, rest)| rest.split('/').next());
-    let of = |protocol| Route {
-        protocol,
-        model: deployment.map(str::to_owned),
-        streams: None,
-        is_compaction: false,
-        is_ollama: false,
-    };
+    let of = |protocol| Route { model: deployment.map(str::to_owned), ..Route::of(protocol) };
     if path.ends_with("/chat/completions") {
         return Some(of(Protocol::Chat));
     }
@@ -106,6 +124,12 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
         // Messages of OpenAI's threads are not Anthropic conversations.
         "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
+            if let Some((protocol, streams)) = bedrock(last) {
+                let model = percent_decode_str(before.rsplit_once("/model/")?.1);
+                let model = Some(model.decode_utf8_lossy().into_owned());
+                let streams = Some(streams);
+                return Some(Route { model, streams, is_bedrock: true, ..of(protocol) });
+            }
             let (model, verb) = last.rsplit_once(':')?;
             let (protocol, streams) = match verb {
                 "generateContent" => (Protocol::Gemini, false),
@@ -117,13 +141,23 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
             };
             let is_model = before.ends_with("/models") || before.ends_with("/tunedModels");
             (is_model && !model.is_empty()).then(|| Route {
-                protocol,
                 model: Some(model.to_owned()),
                 streams: Some(streams),
-                is_compaction: false,
-                is_ollama: false,
+                ..of(protocol)
             })
         }
+    }
+}
+
+/// Returns the API of an operation of Bedrock, and whether it streams. `invoke` has the API of the
+/// model: that of Anthropic's.
+fn bedrock(operation: &str) -> Option<(Protocol, bool)> {
+    match operation {
+        "invoke" => Some((Protocol::Messages, false)),
+        "invoke-with-response-stream" => Some((Protocol::Messages, true)),
+        "converse" => Some((Protocol::Converse, false)),
+        "converse-stream" => Some((Protocol::Converse, true)),
+        _ => None,
     }
 }
 
@@ -162,6 +196,24 @@ mod tests {
             assert_eq!(found.model.as_deref(), Some("claude-sonnet-4-5"));
             let other = models.replace("anthropic", "meta");
             assert_eq!(route("POST", &format!("{other}/llama:{verb}")), None);
+        }
+    }
+
+    #[test]
+    fn an_operation_of_bedrock_names_its_model_in_the_path() {
+        let model = "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-v1:0";
+        for (operation, protocol, streams) in [
+            ("invoke", Protocol::Messages, false),
+            ("invoke-with-response-stream", Protocol::Messages, true),
+            ("converse", Protocol::Converse, false),
+            ("converse-stream", Protocol::Converse, true),
+        ] {
+            for name in [model.to_owned(), model.replace(':', "%3A").replace('/', "%2F")] {
+                let found = route("POST", &format!("/model/{name}/{operation}")).unwrap();
+                assert_eq!((found.protocol, found.streams), (protocol, Some(streams)));
+                assert_eq!((found.model.as_deref(), found.is_bedrock), (Some(model), true));
+            }
+            assert_eq!(route("POST", &format!("/x/{operation}")), None);
         }
     }
 

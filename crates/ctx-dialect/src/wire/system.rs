@@ -13,7 +13,7 @@ pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Chat => &[],
         Protocol::Responses => &["instructions"],
-        Protocol::Messages => &["system"],
+        Protocol::Messages | Protocol::Converse => &["system"],
         Protocol::Gemini => &["systemInstruction", "system_instruction"],
     }
 }
@@ -62,6 +62,7 @@ pub(super) fn joined(text: &str, addition: &str) -> String {
 fn fresh(protocol: Protocol, text: &str) -> String {
     match protocol {
         Protocol::Gemini => ObjectWriter::new().raw("parts", array([part(protocol, text)])).end(),
+        Protocol::Converse => array([part(protocol, text)]),
         _ => quote(text),
     }
 }
@@ -69,7 +70,7 @@ fn fresh(protocol: Protocol, text: &str) -> String {
 /// Returns a text as a block of the API.
 pub(super) fn part(protocol: Protocol, text: &str) -> String {
     match protocol {
-        Protocol::Gemini => ObjectWriter::new().text("text", text).end(),
+        Protocol::Gemini | Protocol::Converse => ObjectWriter::new().text("text", text).end(),
         _ => text_block(text),
     }
 }

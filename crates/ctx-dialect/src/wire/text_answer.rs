@@ -32,8 +32,10 @@ impl TextAnswer<'_> {
             (Protocol::Chat, _) if route.is_ollama => format!("{}\n", self.ollama()),
             (Protocol::Chat, true) => self.chat_stream(),
             (Protocol::Chat, false) => self.chat("chat.completion", "message", Some("stop")),
-            (Protocol::Messages, true) => self.messages_stream(),
-            (Protocol::Messages, false) => self.message(&[&self.block()], Some(self.stop_reason())),
+            (Protocol::Messages | Protocol::Converse, true) => self.messages_stream(),
+            (Protocol::Messages | Protocol::Converse, false) => {
+                self.message(&[&self.block()], Some(self.stop_reason()))
+            }
             (Protocol::Responses, true) => self.responses_stream(),
             (Protocol::Responses, false) => {
                 self.response("completed", &[&self.head().message(Some(self.text))])
@@ -89,8 +91,10 @@ impl TextAnswer<'_> {
 
     fn ollama(&self) -> String {
         let message = ObjectWriter::new().text("role", "assistant").text("content", self.text);
+        let created_at = jiff::Timestamp::from_second(self.created_at).unwrap_or_default();
         ObjectWriter::new()
             .text("model", self.model)
+            .text("created_at", &created_at.to_string())
             .raw("message", message.end())
             .raw("done", "true")
             .text("done_reason", "stop")
@@ -231,6 +235,8 @@ mod tests {
                 watch.push(body.as_bytes());
                 watch.end();
                 assert!(watch.is_finished() && watch.failure().is_none(), "{path} {body}");
+                let time = r#""created_at":"1970-01-01T00:00:09Z""#;
+                assert_eq!(body.contains(time), route.is_ollama, "{path} {body}");
                 assert_eq!(watch.usage().map(|usage| usage.prompt()), Some(5), "{path} {body}");
             }
         }

@@ -51,7 +51,7 @@ impl<'a> Unit<'a> {
             return Message::new(Role::Other("unknown".into()), Vec::new());
         };
         match self.protocol {
-            Protocol::Messages => anthropic::parse_raw(raw),
+            Protocol::Messages | Protocol::Converse => anthropic::parse_raw(raw),
             Protocol::Gemini => match &self.ids {
                 ResultIds::Replaced(ids) => gemini::parse_under(raw, ids),
                 ResultIds::Original | ResultIds::Nth(_) => gemini::parse_raw(raw),

@@ -11,7 +11,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind};
-use ctx_dialect::wire::{Protocol, error_body, route};
+use ctx_dialect::wire::{Route, error_body, route};
 use serde_json::json;
 
 use super::Server;
@@ -83,7 +83,7 @@ impl Guard {
         mut request: Request<B>,
     ) -> Result<Request<B>, Box<Response<Body>>> {
         let in_path = take_from_path(&mut request);
-        let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
+        let target = route("POST", request.uri().path());
         let header = request.headers_mut().remove(TOKEN_HEADER);
         let header = header.as_ref().and_then(|value| value.to_str().ok());
         let bearer = bearer(request.headers());
@@ -107,7 +107,7 @@ impl Guard {
                 ),
             };
             let error = Error::new(ErrorKind::InvalidInput, what).hint(hint);
-            return Err(Box::new(refusal(protocol, StatusCode::UNAUTHORIZED, &error)));
+            return Err(Box::new(refusal(target.as_ref(), StatusCode::UNAUTHORIZED, &error)));
         }
         let host = host_of(&request);
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
@@ -122,14 +122,14 @@ impl Guard {
             let error = Error::new(ErrorKind::InvalidInput, "host not allowed")
                 .with("host", head_chars(host.as_deref().unwrap_or_default(), 80))
                 .hint("use the address the server listens on, or add the host to server.hosts");
-            return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
+            return Err(Box::new(refusal(target.as_ref(), StatusCode::FORBIDDEN, &error)));
         }
         if is_cross_origin(&request, host.as_deref(), &self.server.origins) {
             let origin = request.headers().get(ORIGIN).map(HeaderValue::to_str);
             let error = Error::new(ErrorKind::InvalidInput, "origin not allowed")
                 .with("origin", head_chars(origin.and_then(Result::ok).unwrap_or("?"), 80))
                 .hint("open the page of this server itself, or add the origin to server.origins");
-            return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
+            return Err(Box::new(refusal(target.as_ref(), StatusCode::FORBIDDEN, &error)));
         }
         request.extensions_mut().insert(Access { writes: has_token });
         Ok(request)
@@ -216,15 +216,11 @@ fn is_same_origin(origin: &HeaderValue, host: Option<&str>) -> bool {
     authority.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
 }
 
-/// Returns a refusal, in the format of the client's protocol if known.
+/// Returns a refusal, in the format of the API if it is known.
 #[must_use]
-pub(crate) fn refusal(
-    protocol: Option<Protocol>,
-    status: StatusCode,
-    error: &Error,
-) -> Response<Body> {
-    let body = match protocol {
-        Some(protocol) => error_body(protocol, status.as_u16(), error),
+pub(crate) fn refusal(target: Option<&Route>, status: StatusCode, error: &Error) -> Response<Body> {
+    let body = match target {
+        Some(route) => error_body(route, status.as_u16(), error),
         None => {
             let (kind, message) = (error.kind().name(), error.to_string());
             let body = json!({ "kind": kind, "message": message, "hint": error.hint_text() });

@@ -1,5 +1,6 @@
 //! A client's request, apart from the body.
 
+use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use ctx_dialect::wire::{Protocol, Route};
 use ctx_model::Url;
@@ -34,6 +35,12 @@ impl ClientRequest {
     pub(super) fn owner(&self) -> Vec<u8> {
         let session = Fingerprint::session(&self.headers);
         headers::secrets(&self.headers, self.query.as_deref(), session)
+    }
+
+    /// Whether the client signed the body and the host with a key of AWS.
+    pub(super) fn is_signed(&self) -> bool {
+        let header = self.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        header.is_some_and(|value| value.starts_with("AWS4-"))
     }
 
     /// Whether the client is a tool runner of Anthropic's SDKs. It continues message threads by

@@ -58,6 +58,8 @@ pub struct UpstreamsConfig {
     pub anthropic: Option<String>,
     /// For Gemini. Default: `https://generativelanguage.googleapis.com`.
     pub gemini: Option<String>,
+    /// For Amazon Bedrock. Default: `https://bedrock-runtime.us-east-1.amazonaws.com`.
+    pub bedrock: Option<String>,
 }
 
 impl UpstreamsConfig {
@@ -66,6 +68,7 @@ impl UpstreamsConfig {
             Family::OpenAi => &self.openai,
             Family::Anthropic => &self.anthropic,
             Family::Gemini => &self.gemini,
+            Family::Bedrock => &self.bedrock,
         };
         url.as_deref()
     }

@@ -4,14 +4,14 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use ctx_core::{Error, ErrorKind};
-use ctx_dialect::wire::Protocol;
+use ctx_dialect::wire::Route;
 
 use crate::http::refusal;
 
 /// Returns the error response.
-pub(super) fn answer(protocol: Option<Protocol>, status: u16, error: &Error) -> Response {
+pub(super) fn answer(route: &Route, status: u16, error: &Error) -> Response {
     let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = refusal(protocol, code, error);
+    let mut response = refusal(Some(route), code, error);
     if status == 503 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -162,7 +162,10 @@ impl Proxy {
         let store = match ConversationStore::at(&folder) {
             Ok(store) => Some(store),
             Err(error) if error.kind() == ErrorKind::Locked => {
-                (settings.warn)(&format!("cuts will be lost when the server stops: {error}"));
+                (settings.warn)(&format!(
+                    "conversations of this server are in its memory only, and their cuts will be \
+                     lost when it stops: {error}; give each server its own $CTX_HOME",
+                ));
                 None
             }
             Err(error) => return Err(error),
@@ -185,8 +188,8 @@ impl Proxy {
             trace,
             metrics,
             originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
+            responses: StoredResponses::at(folder.join("responses"), salt.clone()),
             salt,
-            responses: StoredResponses::default(),
             client_summaries: ClientSummaries::at(folder.join("summaries")),
             cannot_compact: Mutex::default(),
             refuses_edits: AtomicBool::default(),
@@ -254,6 +257,13 @@ impl Proxy {
         }
         self.trace.undone(session, entry);
         Ok(())
+    }
+
+    /// Writes where the server listens into its home, for another server there.
+    pub fn announce(&self, url: &str) {
+        if let Some(store) = &self.conversations.store {
+            store.announce(url);
+        }
     }
 
     /// Waits until all cuts and records are on disk.
@@ -333,24 +343,24 @@ async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
 }
 
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let family = Family::of_request(path, request.headers());
+    let refused = |status, error: Error| {
+        let route = route("POST", path).unwrap_or_else(|| family.route(path));
+        failure::answer(&route, status, &error)
+    };
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
         let error = Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE are not supported");
-        return failure::answer(
-            None,
-            405,
-            &error.hint("set this server as the base URL of a client"),
-        );
+        return refused(405, error.hint("set this server as the base URL of a client"));
     }
     if headers::is_websocket(request.headers()) {
         // Codex tries WebSocket first, and falls back to HTTP at once if refused.
         let error = Error::new(ErrorKind::InvalidInput, "WebSockets are not supported");
-        let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
-        return failure::answer(protocol, 426, &error.hint("send the request over HTTP"));
+        return refused(426, error.hint("send the request over HTTP"));
     }
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     if upstream::has_parent_segment(path) {
         let error = Error::new(ErrorKind::InvalidInput, "the request path contains `..`");
-        return failure::answer(None, 400, &error.hint("it would leave the provider's API"));
+        return refused(400, error.hint("it would leave the provider's API"));
     }
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,

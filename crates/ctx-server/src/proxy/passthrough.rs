@@ -10,8 +10,12 @@ use ctx_dialect::json::Object;
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::stored_responses::ConversationChange;
 use super::{Family, Proxy, body, failure, headers};
 use crate::trace::RequestOutcome;
+
+/// Maximum size of the answer to a request that changes a conversation: at most 20 items.
+const LONGEST_ANSWER: usize = 64 << 20;
 
 /// Paths that only count the tokens of a history, or store it.
 const COUNTING: [&str; 5] =
@@ -20,13 +24,16 @@ const COUNTING: [&str; 5] =
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
     let (parts, content) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let family = Family::of_request(path, &parts.headers);
+    let route = family.route(path);
     let admitted = body::admit(&proxy, OTHER, &parts.headers, content, Ok(None)).await;
     let (content, permit) = match admitted {
         Ok(admitted) => admitted,
-        Err(refused) => return failure::answer(None, refused.status, &refused.error),
+        Err(refused) => return failure::answer(&route, refused.status, &refused.error),
     };
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let family = Family::of_request(path, &parts.headers);
+    let change = ConversationChange::of(&parts.method, path);
+    let query = parts.uri.query();
     let outgoing = ctx_model::Request {
         method: parts.method,
         url: proxy.settings.upstreams.url(family, path),
@@ -37,22 +44,37 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
         let path = path.split('?').next().unwrap_or_default();
         proxy.warn(&format!("histories sent to {path} pass unchanged: ctx does not know this API"));
     }
+    let owner = headers::secrets(&outgoing.headers, query, None);
     match proxy.client.send(outgoing).await {
-        Ok(answer) => {
+        Ok(mut answer) => {
             let outcome = if answer.status.is_success() {
                 RequestOutcome::Ok
             } else {
                 RequestOutcome::Refused
             };
             proxy.metrics.request(OTHER, outcome.name());
-            let mut response = Response::new(streamed(answer.body, permit));
+            let change = change.filter(|_| outcome == RequestOutcome::Ok);
+            let body = match change {
+                Some(change) => match answer.body.read_up_to(LONGEST_ANSWER).await {
+                    Ok(bytes) => {
+                        let [sent, got] = [&content.bytes[..], &bytes].map(String::from_utf8_lossy);
+                        if let Err(error) = proxy.responses.change(change, &owner, &sent, &got) {
+                            proxy.warn(&format!("a restart will forget a conversation: {error}"));
+                        }
+                        Body::from(bytes)
+                    }
+                    Err(error) => return failure::answer(&route, failure::status(&error), &error),
+                },
+                None => streamed(answer.body, permit),
+            };
+            let mut response = Response::new(body);
             *response.status_mut() = answer.status;
             *response.headers_mut() = headers::to_client(answer.headers);
             response
         }
         Err(error) => {
             proxy.metrics.request(OTHER, "failed");
-            failure::answer(None, failure::status(&error), &error)
+            failure::answer(&route, failure::status(&error), &error)
         }
     }
 }

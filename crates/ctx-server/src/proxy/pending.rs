@@ -279,7 +279,10 @@ impl AnswerStream {
         let is_ok = self.answer.response.status.is_success();
         if let Some((mut request, answer)) = self.pending.stored.take().zip(watch.take_response()) {
             request.add_round(&answer);
-            self.pending.proxy.responses.add(request);
+            let proxy = &self.pending.proxy;
+            if let Err(error) = proxy.responses.add(request) {
+                proxy.warn(&format!("a restart will forget a history at the provider: {error}"));
+            }
         }
         let outcome = match (is_ok, watch.state(), watch.failure()) {
             (false, ..) | (true, AnswerState::Failure, _) => RequestOutcome::Refused,

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{
-    Request, has_context_edits, previous_response, takes_tools, with_context_edits,
+    Protocol, Request, has_context_edits, previous_response, takes_tools, with_context_edits,
     with_previous_response, with_tools,
 };
 use ctx_model::Overflow;
+use memchr::memmem;
 use serde::de::IgnoredAny;
 
 use super::Proxy;
@@ -58,6 +59,8 @@ pub(super) struct RequestContext {
     pub(super) estimated: u64,
     /// The request, to detect cache breaks in the next one.
     pub(super) sent: Arc<CachedRequest>,
+    /// The id of its last message.
+    pub(super) last: String,
 }
 
 /// What a request is prepared for.
@@ -129,6 +132,12 @@ pub(super) async fn prepare(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
+    if let Some(why) =
+        client_request.route.is_bedrock.then(|| fixed(client_request, &body)).flatten()
+    {
+        proxy.warn(why);
+        return Ok(Prepared::untouched(body));
+    }
     let restored = put_back(proxy, client_request, &body).await;
     let (body, audited) = restored.unwrap_or((body, None));
     let mut prepared = prepare_restored(proxy, client_request, body, purpose).await?;
@@ -138,6 +147,23 @@ pub(super) async fn prepare(
     }
     edit_context(proxy, client_request, &mut prepared)?;
     Ok(prepared)
+}
+
+/// Returns why a request of Bedrock cannot be changed.
+fn fixed(client_request: &ClientRequest, body: &[u8]) -> Option<&'static str> {
+    if client_request.is_signed() {
+        return Some(
+            "requests signed with a key of AWS pass unchanged, and Bedrock may refuse them, because \
+             the signature covers the body and the host: let the client use a Bedrock API key \
+             (AWS_BEARER_TOKEN_BEDROCK, sent as `authorization: Bearer`)",
+        );
+    }
+    let is_other = client_request.protocol() == Protocol::Messages
+        && memmem::find(body, b"\"anthropic_version\"").is_none();
+    is_other.then_some(
+        "requests to invoke a model of Bedrock that is not Anthropic's pass unchanged: \
+         let the client use `converse`",
+    )
 }
 
 /// Makes the edits of `context_management` for a provider that refuses it.
@@ -206,7 +232,7 @@ async fn prepare_stored(
     purpose: Purpose,
 ) -> Result<Prepared> {
     let (route, text) = (&client_request.route, utf8(&body)?);
-    let stored = StoredRequest::of(route, text, &client_request.key());
+    let mut stored = proxy.responses.request(route, text, &client_request.key());
     let whole = stored.as_ref().filter(|_| refers(route, &body));
     let whole = whole.and_then(|request| proxy.responses.whole(request, text));
     let mut prepared = match whole {
@@ -215,7 +241,8 @@ async fn prepare_stored(
             let mut prepared =
                 prepare_whole(proxy, client_request, Bytes::from(whole), purpose).await?;
             // The provider has the history as it is. Whether it counts that is not known.
-            if prepared.is_unchanged && !proxy.speaks_chat.load(Ordering::Relaxed) {
+            let is_attached = stored.as_ref().is_some_and(StoredRequest::is_attached);
+            if prepared.is_unchanged && is_attached && !proxy.speaks_chat.load(Ordering::Relaxed) {
                 let known = previous_response(text);
                 let other = previous.filter(|id| known.as_deref() != Some(id));
                 let other = other.and_then(|id| with_previous_response(text, &id));
@@ -224,6 +251,8 @@ async fn prepare_stored(
                 if let Some(context) = &mut prepared.context {
                     context.estimated = 0;
                 }
+            } else if let Some(stored) = &mut stored {
+                stored.detach();
             }
             prepared
         }
@@ -314,15 +343,17 @@ async fn assemble(
     let Some(AssembledAttempt { assembled, record, estimated, sent, summary }) = result? else {
         return Ok(None);
     };
+    let last = assembled.outgoing.last().map(|out| out.id.to_string()).unwrap_or_default();
     let untouched = |body| Prepared { compacted: summary.clone(), ..Prepared::untouched(body) };
     if summary.is_some() {
-        let context = Some(RequestContext { conversation, record, estimated, sent });
+        let context = Some(RequestContext { conversation, record, estimated, sent, last });
         return Ok(Some(Prepared { context, ..untouched(body.clone()) }));
     }
     let protocol = client_request.protocol();
     let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
         && conversation.may_retrieve(proxy.settings.config.retrieval, &record)
         && !client_request.route.is_ollama
+        && !client_request.route.is_bedrock
         && takes_tools(request, retrieval::NAMES);
     conversation.set_retrieves(retrieves);
     let marked = match retrieves {
@@ -341,7 +372,7 @@ async fn assemble(
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
-    let context = Some(RequestContext { conversation, record, estimated, sent });
+    let context = Some(RequestContext { conversation, record, estimated, sent, last });
     Ok(Some(Prepared { context, is_unchanged, retrieves, ..untouched(body) }))
 }
 

@@ -40,11 +40,11 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
     let admitted = body::admit(&proxy, protocol.name(), &parts.headers, content, encoding).await;
     let (content, permit) = match admitted {
         Ok(admitted) => admitted,
-        Err(refused) => return failure::answer(Some(protocol), refused.status, &refused.error),
+        Err(refused) => return failure::answer(&route, refused.status, &refused.error),
     };
     let pending = PendingRequest::new(proxy.clone(), protocol.name(), permit);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let family = Family::of_conversation(protocol, path);
+    let family = Family::of_conversation(&route, path);
     let client_request = Arc::new(ClientRequest {
         url: proxy.settings.upstreams.url(family, path),
         family,
@@ -75,6 +75,7 @@ impl Relay {
         }
         let asked = recognised(&self.proxy, &self.client_request, body);
         if self.proxy.settings.config.client_compaction == ClientCompaction::Ctx
+            && !route.is_bedrock
             && let Some(asked) = asked
             && let Some(text) = self.summarise(asked).await
         {
@@ -89,7 +90,7 @@ impl Relay {
             Err(error) => {
                 self.pending.rejected();
                 let status = failure::status(&error);
-                return failure::answer(Some(self.client_request.protocol()), status, &error);
+                return failure::answer(&self.client_request.route, status, &error);
             }
         };
         self.pending.stores(prepared.stored.take());
@@ -127,7 +128,10 @@ impl Relay {
             let retry = Retry { attempt, most: MOST_RECOVERIES, overflow };
             match self.prepare(Purpose::Retry(retry)).await {
                 // An unchanged request would be refused again.
-                Ok(again) if again.body != prepared.body => prepared = again,
+                Ok(again) if again.body != prepared.body => {
+                    prepared = again;
+                    self.pending.stores(prepared.stored.take());
+                }
                 _ => return self.answer(answer, &prepared, attempt),
             }
             attempt += 1;
@@ -384,6 +388,6 @@ impl Relay {
 
     fn failed(mut self, error: &Error) -> Response {
         self.pending.fails();
-        failure::answer(Some(self.client_request.protocol()), failure::status(error), error)
+        failure::answer(&self.client_request.route, failure::status(error), error)
     }
 }

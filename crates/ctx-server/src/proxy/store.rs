@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::KnownMessage;
 use crate::hosted::InForce;
-use crate::private_files::{self, LruFiles, file_of, unwritable};
+use crate::private_files::{self, FolderLock, LruFiles, file_of, unwritable};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;
@@ -134,7 +134,7 @@ impl WriterStatus {
 pub(super) struct ConversationStore {
     folder: PathBuf,
     /// The folder's lock: two servers would assign the same ids to different messages.
-    _held: fs::File,
+    lock: FolderLock,
     queue: SyncSender<StoreTask>,
     status: Arc<WriterStatus>,
 }
@@ -157,14 +157,13 @@ impl ConversationStore {
     pub(super) fn at(folder: &Path) -> Result<Self> {
         let failed = |what| unwritable(what, folder);
         private_files::create_folder(folder).map_err(failed("cannot store conversations"))?;
-        let held =
-            private_files::lock_folder(folder).map_err(failed("cannot store conversations"))?;
-        let Some(held) = held else {
-            let what = "another `ctx serve` uses this home";
-            return Err(Error::new(ErrorKind::Locked, what)
+        let lock = FolderLock::of(folder).map_err(failed("cannot store conversations"))?;
+        let lock = lock.map_err(|holder| {
+            Error::new(ErrorKind::Locked, "another `ctx serve` stores its conversations there")
                 .with("path", folder.display())
-                .hint("give each server its own $CTX_HOME"));
-        };
+                .with("server", holder)
+                .hint("give each server its own $CTX_HOME")
+        })?;
         let (queue, tasks) = sync_channel(WAITING);
         let status = Arc::<WriterStatus>::default();
         let mut writer = Writer {
@@ -177,7 +176,13 @@ impl ConversationStore {
             .name("ctx-proxy-keep".to_owned())
             .spawn(move || writer.run(&tasks))
             .map_err(failed("cannot start a thread"))?;
-        Ok(Self { folder: folder.to_owned(), _held: held, queue, status })
+        Ok(Self { folder: folder.to_owned(), lock, queue, status })
+    }
+
+    /// Writes where this server listens, for another one with the same home.
+    pub(super) fn announce(&self, url: &str) {
+        // Best effort: without it, the other one knows the process.
+        let _ = self.lock.name(&format!("process {} at {url}", std::process::id()));
     }
 
     /// Returns the number of lost changes: the queue or the disk was full.

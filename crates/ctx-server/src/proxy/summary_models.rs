@@ -102,7 +102,7 @@ impl Summarizer for SlotSummarizer {
         match self.slot.model() {
             Some(model) => model.summarize(request).await,
             None => {
-                let what = "the request has no model or no key for a summary";
+                let what = "the request has no model or no key for a summary, or is of Bedrock";
                 Err(Error::new(ErrorKind::Capability, what))
             }
         }
@@ -139,6 +139,7 @@ impl SummaryTarget<'_> {
             Protocol::Chat => Api::OpenAiCompletions,
             Protocol::Responses => Api::OpenAiResponses,
             Protocol::Messages => Api::AnthropicMessages,
+            Protocol::Converse => return None,
             // Google's models are called through its OpenAI-compatible endpoint.
             Protocol::Gemini => {
                 let before = base.path().split("/v1").next().unwrap_or_default();

@@ -201,7 +201,7 @@ impl Intercept {
             answer.emit_held_content();
             round.answer = match self.protocol {
                 Protocol::Chat => chat::message(answer),
-                Protocol::Messages => messages::message(answer),
+                Protocol::Messages | Protocol::Converse => messages::message(answer),
                 Protocol::Responses => answer.parts.join(","),
                 Protocol::Gemini => gemini::message(answer),
             };
@@ -229,7 +229,9 @@ impl Answer {
         match Object::parse(data) {
             Ok(object) => match protocol {
                 Protocol::Chat => chat::chunk(self, &object, data),
-                Protocol::Messages => messages::event(self, &object, event.name, data),
+                Protocol::Messages | Protocol::Converse => {
+                    messages::event(self, &object, event.name, data);
+                }
                 Protocol::Responses => responses::event(self, &object, event.name, data),
                 Protocol::Gemini => gemini::chunk(self, &object, data),
             },
@@ -239,7 +241,7 @@ impl Answer {
         // Nothing that decides whether the answer continues comes after its end.
         let is_end = match protocol {
             Protocol::Chat => data.trim() == "[DONE]",
-            Protocol::Messages => event.name == "message_stop",
+            Protocol::Messages | Protocol::Converse => event.name == "message_stop",
             Protocol::Responses | Protocol::Gemini => self.tail.len() > held,
         };
         if is_end && (self.calls.is_empty() || self.other_call.is_some()) {
@@ -253,7 +255,7 @@ impl Answer {
         let changed = match Object::parse(&text) {
             Ok(object) => Some(match protocol {
                 Protocol::Chat => chat::whole(self, &object),
-                Protocol::Messages => messages::whole(self, &object),
+                Protocol::Messages | Protocol::Converse => messages::whole(self, &object),
                 Protocol::Responses => self.list(&object, "output", responses::call),
                 Protocol::Gemini => gemini::whole(self, &object),
             }),

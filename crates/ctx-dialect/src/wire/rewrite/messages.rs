@@ -1,4 +1,4 @@
-//! Anthropic Messages.
+//! Anthropic Messages, and Bedrock Converse, whose messages have other blocks.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use ctx_core::{Block, Message, Role};
 use serde_json::value::RawValue;
 
-use super::super::Unit;
 use super::super::peek::peek;
-use super::{list, only_texts, patched};
+use super::super::{Protocol, Request, Unit};
+use super::{converse, list, only_texts, patched};
 use crate::anthropic::{block_with_ids, inner_json, mark_as};
 use crate::block;
 use crate::json::{Object, ObjectWriter, arguments_object, array, elements, quote, string};
@@ -17,17 +17,27 @@ use crate::shape::{as_user_text, texts};
 /// Block types that cannot have a cache mark.
 const UNMARKED: [&str; 2] = ["thinking", "redacted_thinking"];
 
+/// Writes a block; `None` if the API cannot represent it.
+type WriteBlock = fn(&Block) -> Option<String>;
+
 /// Writes a message as an element of the list; `None` if nothing of it can be represented.
-/// `thinks`: thinking must be sent back together with its calls.
-pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> Option<String> {
+pub(super) fn write(
+    request: &Request<'_>,
+    message: &Message,
+    of: Option<&Unit<'_>>,
+) -> Option<String> {
+    let block = match request.protocol {
+        Protocol::Converse => converse::block,
+        _ => block_with_ids,
+    };
     let object = of.and_then(|unit| Object::parse(unit.raw).ok());
     if let (Some(unit), Some(object)) = (of, &object)
         && unit.read().role == message.role
     {
-        return replacing(message, object, thinks);
+        return replacing(message, object, request.thinks, block);
     }
     let message = as_user_text(message)?;
-    let mut blocks: Vec<_> = message.blocks.iter().filter_map(block_with_ids).collect();
+    let mut blocks: Vec<_> = message.blocks.iter().filter_map(block).collect();
     if let Some(mark) = object.as_ref().and_then(last_mark) {
         carry(&mut blocks, mark);
     }
@@ -41,7 +51,12 @@ fn element(role: &str, blocks: &[String]) -> Option<String> {
 }
 
 /// Returns the original message with the new content.
-fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<String> {
+fn replacing(
+    message: &Message,
+    object: &Object<'_>,
+    thinks: bool,
+    block: WriteBlock,
+) -> Option<String> {
     let content = object.get("content");
     let raws = content.and_then(elements);
     let content = match raws {
@@ -50,12 +65,15 @@ fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<Str
             (!text.trim().is_empty()).then(|| quote(&text))
         }
         None => {
-            let blocks: Vec<_> = message.blocks.iter().filter_map(block_with_ids).collect();
+            let blocks: Vec<_> = message.blocks.iter().filter_map(block).collect();
             (!blocks.is_empty()).then(|| array(blocks))
         }
         Some(raws) => {
             let old = block::content(content);
-            let mut blocks = list(&raws, &old, &message.blocks, changed, fresh_beside(&old));
+            let changed =
+                |object: &Object<'_>, old: &Block, new: &Block| changed(object, old, new, block);
+            let fresh = fresh_beside(&old, block);
+            let mut blocks = list(&raws, &old, &message.blocks, changed, fresh);
             if message.role == Role::Assistant {
                 if thinks {
                     blocks = with_thoughts(&raws, blocks);
@@ -78,7 +96,10 @@ fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<Str
 
 fn is_thought(block: &str) -> bool {
     let [kind] = peek(block, ["type"]);
-    kind.is_some_and(|kind| UNMARKED.contains(&&*kind))
+    match kind {
+        Some(kind) => UNMARKED.contains(&&*kind),
+        None => Object::parse(block).is_ok_and(|block| block.has("reasoningContent")),
+    }
 }
 
 /// Restores the thinking before the remaining calls, unchanged: if thinking is enabled, the API
@@ -86,7 +107,10 @@ fn is_thought(block: &str) -> bool {
 fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
     let id_of = |block: &str| {
         let [kind, id] = peek(block, ["type", "id"]);
-        id.filter(|_| kind.as_deref() == Some("tool_use")).map(Cow::into_owned)
+        match kind {
+            Some(kind) => id.filter(|_| kind == "tool_use").map(Cow::into_owned),
+            None => Object::parse(block).ok()?.object("toolUse")?.owned("toolUseId"),
+        }
     };
     let calls: HashSet<_> = blocks.iter().filter_map(|json| id_of(json)).collect();
     let is_call = |raw: &&RawValue| id_of(raw.get()).is_some_and(|id| calls.contains(&id));
@@ -103,7 +127,7 @@ fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
 
 /// Writes new blocks of a known message. Thinking that differs from the original is dropped: its
 /// signature would not match.
-fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
+fn fresh_beside(old: &[Block], write: WriteBlock) -> impl Fn(&Block) -> Option<String> {
     let signed: HashSet<String> = old
         .iter()
         .filter_map(|block| match block {
@@ -113,12 +137,12 @@ fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
         .collect();
     move |block| match block {
         Block::Thinking { signature: Some(signature), .. } if signed.contains(signature) => None,
-        block => block_with_ids(block),
+        block => write(block),
     }
 }
 
 /// Rewrites a block with new content.
-fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
+fn changed(object: &Object<'_>, old: &Block, new: &Block, write: WriteBlock) -> Option<String> {
     match (old, new) {
         (_, Block::Text { text }) if text.trim().is_empty() => None,
         (_, Block::Text { text }) => Some(patched(object, &[("text", Some(quote(text)))])),
@@ -129,13 +153,18 @@ fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
             let content = result_content(object.get("content"), &old.content, &new.content);
             Some(patched(object, &[("content", Some(content))]))
         }
-        (_, block) => block_with_ids(block),
+        (_, block) => write(block),
     }
 }
 
 fn result_content(before: Option<&RawValue>, old: &[Block], new: &[Block]) -> String {
     match before.and_then(elements) {
-        Some(raws) => array(list(&raws, old, new, changed, inner_json)),
+        Some(raws) => {
+            let changed = |object: &Object<'_>, old: &Block, new: &Block| {
+                changed(object, old, new, block_with_ids)
+            };
+            array(list(&raws, old, new, changed, inner_json))
+        }
         None if only_texts(new) => quote(&texts(new)),
         None => array(new.iter().filter_map(inner_json)),
     }

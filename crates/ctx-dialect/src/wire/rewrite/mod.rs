@@ -1,6 +1,7 @@
 //! Writes a message in an API's format, reusing the unchanged parts of the message it replaces.
 
 mod chat;
+mod converse;
 mod gemini;
 pub(super) mod messages;
 mod responses;
@@ -25,7 +26,9 @@ pub(super) fn write(
     match request.protocol {
         Protocol::Chat => chat::write(message, of),
         Protocol::Responses => responses::write(message, of),
-        Protocol::Messages => messages::write(message, of, request.thinks).into_iter().collect(),
+        Protocol::Messages | Protocol::Converse => {
+            messages::write(request, message, of).into_iter().collect()
+        }
         Protocol::Gemini => gemini::write(request, names, message, of).into_iter().collect(),
     }
 }

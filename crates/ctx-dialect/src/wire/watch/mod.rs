@@ -1,6 +1,7 @@
 //! Inspects an answer as it passes.
 
 mod chat;
+mod converse;
 mod gemini;
 mod messages;
 mod pieces;
@@ -170,6 +171,7 @@ impl AnswerFindings {
             }
             Protocol::Messages => messages::whole(self, &object),
             Protocol::Gemini => gemini::chunk(self, &object),
+            Protocol::Converse => converse::whole(self, &object),
         }
     }
 
@@ -192,6 +194,7 @@ impl AnswerFindings {
             Protocol::Responses => responses::event(self, &object, json),
             Protocol::Messages => messages::event(self, &object),
             Protocol::Gemini => gemini::chunk(self, &object),
+            Protocol::Converse => converse::event(self, &object),
         }
     }
 

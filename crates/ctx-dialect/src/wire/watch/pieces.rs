@@ -1,7 +1,10 @@
 //! Cuts byte chunks into events or values.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ctx_core::text::Slice;
 
+use crate::json::Object;
 use crate::sse::{Buffer, SseEvent, SseParser};
 
 /// Maximum size of a buffered event or value. A whole answer may contain images.
@@ -36,6 +39,7 @@ enum Framing {
     Unknown,
     Events(SseParser),
     Values(Values),
+    Frames(Frames),
 }
 
 impl Pieces {
@@ -47,6 +51,8 @@ impl Pieces {
             bytes = bytes.slice(first..);
             self.framing = match bytes.first() {
                 Some(b'{' | b'[') => Framing::Values(Values::new()),
+                // A frame begins with its length, which is less than 16 MiB.
+                Some(0) => Framing::Frames(Frames(Buffer::new(LONGEST))),
                 _ => Framing::Events(SseParser::new(LONGEST)),
             };
         }
@@ -58,6 +64,7 @@ impl Pieces {
                 }
             }
             Framing::Values(values) => values.push(bytes, take),
+            Framing::Frames(frames) => frames.push(bytes, take),
         }
     }
 
@@ -67,6 +74,7 @@ impl Pieces {
             Framing::Unknown => 0,
             Framing::Events(events) => events.buffered(),
             Framing::Values(values) => values.value.bytes.len(),
+            Framing::Frames(frames) => frames.0.bytes.len(),
         }
     }
 
@@ -82,6 +90,44 @@ fn take_event(event: &SseEvent<'_>, take: &mut dyn FnMut(Piece<'_>)) {
         Some(data) => Piece::Event { name: event.name, data },
         None => Piece::TooLarge,
     });
+}
+
+/// The frames of an event stream of AWS.
+#[derive(Debug)]
+struct Frames(Buffer);
+
+impl Frames {
+    /// The sizes of both lengths with their checksum, and of the checksum at the end.
+    const HEAD: usize = 12;
+    const END: usize = 4;
+
+    fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
+        let was_too_large = self.0.is_too_large;
+        self.0.push(bytes);
+        if self.0.is_too_large && !was_too_large {
+            take(Piece::TooLarge);
+        }
+        while let [a, b, c, d, e, f, g, h, ..] = self.0.bytes[..] {
+            let length = |bytes| usize::try_from(u32::from_be_bytes(bytes)).unwrap_or(usize::MAX);
+            let (all, headers) = (length([a, b, c, d]), length([e, f, g, h]));
+            if self.0.bytes.len() < all.max(Self::HEAD + Self::END) {
+                return;
+            }
+            let frame: Vec<u8> = self.0.bytes.drain(..all.max(Self::HEAD + Self::END)).collect();
+            let rest = frame.slice(Self::HEAD..all.saturating_sub(Self::END).max(Self::HEAD));
+            let (headers, payload) = rest.split_at(headers.min(rest.len()));
+            take_frame(headers, &String::from_utf8_lossy(payload), take);
+        }
+    }
+}
+
+/// Reads the payload of a frame: an event, or an object with one in base64.
+fn take_frame(headers: &[u8], payload: &str, take: &mut dyn FnMut(Piece<'_>)) {
+    let is_error = memchr::memmem::find(headers, b":exception-type").is_some();
+    let bytes = Object::parse(payload).ok().and_then(|object| object.owned("bytes"));
+    let inner = bytes.and_then(|bytes| String::from_utf8(STANDARD.decode(bytes).ok()?).ok());
+    let name = if is_error { "error" } else { "" };
+    take(Piece::Event { name, data: inner.as_deref().unwrap_or(payload) });
 }
 
 /// One value, or the elements of a list one by one.

@@ -17,6 +17,7 @@ pub fn answer_text(protocol: Protocol, answer: &[u8]) -> String {
                 Protocol::Messages => messages(&object, &mut text),
                 Protocol::Responses => responses(&object, &mut text),
                 Protocol::Gemini => gemini(&object, &mut text),
+                Protocol::Converse => converse(&object, &mut text),
             }
         }
     };
@@ -60,4 +61,12 @@ fn gemini(answer: &Object<'_>, text: &mut String) {
         let part = Object::of(part).unwrap_or_default();
         text.extend(part.text("text").filter(|_| !part.is_true("thought")));
     }
+}
+
+fn converse(answer: &Object<'_>, text: &mut String) {
+    let message = answer.object("output").and_then(|output| output.object("message"));
+    for block in message.and_then(|message| message.array("content")).unwrap_or_default() {
+        text.extend(Object::of(block).unwrap_or_default().text("text"));
+    }
+    text.extend(answer.object("delta").and_then(|delta| delta.text("text")));
 }

@@ -5,7 +5,7 @@ use ctx_dialect::wire::{
 };
 use serde_json::{Value, json};
 
-use super::parse;
+use super::{FAKED, parse};
 
 const NAMES: &[&str] = &["lookup"];
 
@@ -80,6 +80,7 @@ fn answer(protocol: Protocol, text: &str, call: Option<&str>) -> String {
                 event["sequence_number"] = n.into();
             }
         }
+        Protocol::Converse => {}
         Protocol::Gemini => {
             let chunk = |parts: Value| json!({ "candidates": [{ "content": { "parts": parts } }] });
             events.push(chunk(json!([{ "text": text }])));
@@ -108,7 +109,7 @@ fn read(intercept: &mut Intercept, answer: &str, size: usize) -> (String, Round)
 
 #[test]
 fn an_answer_without_such_calls_passes_unchanged() {
-    for protocol in Protocol::ALL {
+    for protocol in FAKED {
         for call in [None, Some("read")] {
             let sent = answer(protocol, "caf\u{e9} \"a\"\n", call);
             for size in (1..64).chain([sent.len()]) {
@@ -122,7 +123,7 @@ fn an_answer_without_such_calls_passes_unchanged() {
 
 #[test]
 fn a_call_is_taken_out_and_the_next_answer_continues() {
-    for protocol in Protocol::ALL {
+    for protocol in FAKED {
         let mut expected = None;
         for size in [1, 7, 50, 100_000] {
             let mut intercept = Intercept::new(protocol, NAMES);
@@ -172,7 +173,7 @@ fn a_call_beside_one_of_the_client_is_postponed() {
 
 #[test]
 fn damaged_answers_lose_nothing() {
-    for protocol in Protocol::ALL {
+    for protocol in FAKED {
         let sent = answer(protocol, "text", Some("lookup"));
         for end in 0..sent.len() {
             let Some(cut) = sent.get(..end) else { continue };
@@ -193,9 +194,11 @@ fn a_body_gets_tools_and_results_and_keeps_the_rest() {
         description: "Looks up.".into(),
         parameters: ctx_core::RawJson::from_text(r#"{"type":"object"}"#),
     }];
-    for protocol in Protocol::ALL {
+    for protocol in FAKED {
         let (history, tools) = match protocol {
-            Protocol::Chat | Protocol::Messages => ("messages", r#"[{"name":"read"}]"#),
+            Protocol::Chat | Protocol::Messages | Protocol::Converse => {
+                ("messages", r#"[{"name":"read"}]"#)
+            }
             Protocol::Responses => ("input", r#"[{"name":"read"}]"#),
             Protocol::Gemini => ("contents", r#"[{"functionDeclarations":[{"name":"read"}]}]"#),
         };
@@ -289,7 +292,7 @@ fn a_compaction_in_a_streamed_answer_goes_back_with_its_text() {
 
 #[test]
 fn the_end_is_not_held_if_there_is_no_such_call() {
-    for protocol in Protocol::ALL {
+    for protocol in FAKED {
         let sent = answer(protocol, "text", Some("read"));
         let mut intercept = Intercept::new(protocol, NAMES);
         assert_eq!(intercept.push(sent.as_bytes()), sent.as_bytes(), "{protocol}");

@@ -30,7 +30,7 @@ fn body(protocol: Protocol, streams: bool) -> String {
             "stream_options": { "include_usage": true },
         }),
         Protocol::Responses => json!({ "input": "hello there" }),
-        Protocol::Messages => {
+        Protocol::Messages | Protocol::Converse => {
             json!({ "max_tokens": 9, "messages": [{ "role": "user", "content": "hello there" }] })
         }
         Protocol::Gemini => {

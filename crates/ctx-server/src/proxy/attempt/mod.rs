@@ -236,6 +236,9 @@ impl Attempt<'_> {
     }
 
     fn writer(&self, window: Tokens) -> Option<ctx_model::HttpModel> {
+        if self.client_request.route.is_bedrock {
+            return None;
+        }
         let target = SummaryTarget {
             protocol: self.client_request.protocol(),
             model: self.request.model.as_deref()?,

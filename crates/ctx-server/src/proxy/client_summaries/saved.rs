@@ -46,8 +46,7 @@ impl SummaryFiles {
     }
 
     fn read(&self, id: &str) -> Option<Remembered> {
-        let bytes = ctx_disk::read(self.0.path(id)).ok()?;
-        let SavedSummary { owner, text, lost } = serde_json::from_slice(&bytes).ok()?;
+        let SavedSummary { owner, text, lost } = self.0.read(id)?;
         let lost = OnceCell::new_with(Some(Some(lost)));
         Some(Remembered { lost, ..Remembered::new(owner, &text, None) })
     }

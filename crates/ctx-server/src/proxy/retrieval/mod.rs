@@ -47,13 +47,16 @@ pub(super) struct Retrieval {
     conversation: Arc<Conversation>,
     /// The tokens left for results.
     room: Tokens,
+    /// The id of the last message of the request.
+    last: String,
 }
 
 /// Calls with their results.
 type AnsweredCalls = Vec<(ToolCall, String)>;
 
 /// The results of calls that came together with calls of the client's tools, by the id of one of
-/// these: they are sent together with its result, in each request that has it.
+/// these, or by the message before the answer if they have no ids: they are sent together with its
+/// result, in each request that has it.
 #[derive(Debug, Default)]
 pub(super) struct PostponedCalls {
     /// Oldest first.
@@ -69,9 +72,7 @@ impl PostponedCalls {
 
     fn add(&self, beside: String, answered: AnsweredCalls) {
         let mut all = self.lock();
-        if !beside.is_empty() {
-            all.push_back((beside, answered));
-        }
+        all.push_back((beside, answered));
         if all.len() > MOST_POSTPONED {
             all.pop_front();
         }
@@ -92,7 +93,22 @@ impl Retrieval {
     pub(super) fn new(context: &RequestContext) -> Self {
         let (record, conversation) = (&context.record, context.conversation.clone());
         let free = record.window - record.sent_tokens - conversation.postponed.tokens();
-        Self { conversation, room: free.scale(SHARE).min(MOST) }
+        Self { conversation, room: free.scale(SHARE).min(MOST), last: context.last.clone() }
+    }
+
+    /// Keeps the results of calls for later requests. `beside`: the id of a call of the client in
+    /// the same answer; empty if the API has none (Gemini).
+    fn keep(&self, mut beside: String, mut answered: AnsweredCalls) {
+        if beside.is_empty() {
+            beside = after(&self.last);
+        }
+        // Such calls are named by their function and their order.
+        for (n, (call, _)) in answered.iter_mut().enumerate() {
+            if call.id.is_empty() {
+                call.id = format!("{}#{}", call.name, n + 1).into();
+            }
+        }
+        self.conversation.postponed.add(beside, answered);
     }
 
     /// Limits the room for results that later requests repeat.
@@ -166,13 +182,16 @@ impl MarkedHistory {
     ) -> Self {
         let postponed = &conversation.postponed;
         let mut sent = 0;
-        let mut change = |out: &OutgoingMessage| {
-            let results = results_beside(postponed, out);
+        let outgoing = &assembled.outgoing;
+        let mut change = |(n, out): (usize, &OutgoingMessage)| {
+            let before = |by: usize| outgoing.get(n.checked_sub(by)?);
+            let asked = before(1).is_some_and(|out| out.message.tool_calls().next().is_some());
+            let results = results_beside(postponed, out, before(2).filter(|_| asked));
             let all = results.iter().flat_map(Message::tool_results);
             sent += all.map(|result| result.plain_text().len()).sum::<usize>();
-            (calls_beside(postponed, out).or_else(|| noted(out, units)), results)
+            (calls_beside(postponed, out, before(1)).or_else(|| noted(out, units)), results)
         };
-        let changes = assembled.outgoing.iter().map(&mut change).collect();
+        let changes = outgoing.iter().enumerate().map(&mut change).collect();
         postponed.sent.store(sent, Ordering::Relaxed);
         Self { changes }
     }
@@ -195,17 +214,36 @@ impl MarkedHistory {
     }
 }
 
-/// Returns an answer with the calls that were postponed because of one of its calls.
-fn calls_beside(postponed: &PostponedCalls, out: &OutgoingMessage) -> Option<Message> {
-    let answered = out.message.tool_calls().find_map(|call| postponed.beside(&call.id))?;
+/// Returns the key of calls in the answer after a message, if they have no ids.
+fn after(id: &str) -> String {
+    format!("after {id}")
+}
+
+/// Returns an answer with the calls that were postponed because of one of its calls. `before` is the
+/// message before the answer.
+fn calls_beside(
+    postponed: &PostponedCalls,
+    out: &OutgoingMessage,
+    before: Option<&OutgoingMessage>,
+) -> Option<Message> {
+    let by_order = |_| postponed.beside(&after(&before?.id));
+    let by_id = out.message.tool_calls().find_map(|call| postponed.beside(&call.id));
+    let answered = by_id.or_else(|| out.message.tool_calls().next().and_then(by_order))?;
     let mut message = Message::clone(&out.message);
     message.blocks.extend(answered.into_iter().map(|(call, _)| Block::ToolCall(call)));
     Some(message)
 }
 
-/// Returns the results of postponed calls, which follow the result of the client's call.
-fn results_beside(postponed: &PostponedCalls, out: &OutgoingMessage) -> Option<Message> {
-    let answered = out.message.tool_results().find_map(|result| postponed.beside(&result.call_id));
+/// Returns the results of postponed calls, which follow the result of the client's call. `before` is
+/// the message before the answer with that call.
+fn results_beside(
+    postponed: &PostponedCalls,
+    out: &OutgoingMessage,
+    before: Option<&OutgoingMessage>,
+) -> Option<Message> {
+    let by_order = |_| postponed.beside(&after(&before?.id));
+    let by_id = out.message.tool_results().find_map(|result| postponed.beside(&result.call_id));
+    let answered = by_id.or_else(|| out.message.tool_results().next().and_then(by_order));
     let results = answered?.into_iter().map(|(call, text)| {
         Block::ToolResult(ToolResult {
             call_id: call.id,

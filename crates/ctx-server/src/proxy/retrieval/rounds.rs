@@ -78,7 +78,7 @@ impl Rounds {
             if let Some((beside, calls)) = round.postponed.take() {
                 self.exchange.retrieval.postpone(self.exchange.window);
                 let answered = self.answered(calls).await;
-                self.exchange.retrieval.conversation.postponed.add(beside, answered);
+                self.exchange.retrieval.keep(beside, answered);
             }
             if round.calls.is_empty() {
                 return Ok((round.out.into(), false));

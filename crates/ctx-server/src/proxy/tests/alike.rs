@@ -48,7 +48,10 @@ async fn a_second_server_in_one_home_stores_nothing_and_warns() {
     };
     assert_eq!(kept(), 0);
     let warnings = other.warnings.lock().unwrap().clone();
-    assert!(warnings.iter().any(|warning| warning.contains("another `ctx serve`")), "{warnings:?}");
+    let first = format!("server: process {} at {}", std::process::id(), rig.url);
+    let says =
+        |warning: &String| warning.contains("another `ctx serve`") && warning.contains(&first);
+    assert!(warnings.iter().any(says), "{warnings:?}");
     assert_eq!(rig.chat(&all).await.status, 200);
     rig.proxy.settle();
     assert_eq!(kept(), 1);

@@ -161,10 +161,14 @@ async fn a_refused_reference_is_replaced_by_the_history() {
             || !request.json["previous_response_id"].is_null();
         if refers && request.number > 2 { Step::overflow() } else { Step::text("done") }
     };
-    for by_item in [false, true] {
+    for (by_item, restarts) in [(false, false), (true, false), (false, true), (true, true)] {
         let provider = FakeProvider::builder().respond(respond).start().unwrap();
-        let rig = Rig::new(provider, Set::default()).await;
+        let mut rig = Rig::new(provider, Set::default()).await;
         let first = rig.post(RESPONSES, &turn(0, None)).await.json();
+        if restarts {
+            let (home, provider) = rig.end().await;
+            rig = Rig::at(home, provider, Set::default()).await;
+        }
         let mut body = turn(1, None);
         if by_item {
             let item = json!({ "type": "item_reference", "id": first["output"][0]["id"] });

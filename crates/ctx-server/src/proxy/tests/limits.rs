@@ -46,10 +46,61 @@ async fn errors_that_the_provider_reports_itself_pass() {
 #[tokio::test]
 async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
     let rig = Rig::new(provider(), Set::default()).await;
-    let upgrade = [("connection", "Upgrade"), ("upgrade", "WebSocket")];
+    // The handshake of Codex, and then its request over HTTP.
+    let upgrade = [
+        ("connection", "Upgrade"),
+        ("upgrade", "WebSocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("openai-beta", "responses_websockets=2026-02-06"),
+    ];
     let got = rig.send(Method::GET, "/v1/responses", &upgrade, "").await;
     assert_eq!(got.status, 426, "{got:?}");
     assert_eq!(got.json()["error"]["type"], "invalid_request_error", "{got:?}");
+    assert_eq!(rig.provider.count(), 0);
+    let body = json!({ "model": "m", "input": "hi", "stream": true });
+    assert_eq!(rig.post("/v1/responses", &body).await.status, 200);
+}
+
+#[tokio::test]
+async fn refusals_of_ctx_have_the_form_of_each_api() {
+    let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
+    let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
+    let refusals: [(u16, &[(&str, &str)], usize); 4] = [
+        (401, &[("x-ctx-token", "wrong-token")], 2),
+        (403, &[("origin", "http://elsewhere.example")], 2),
+        (413, &[], 20_000),
+        (426, &[("connection", "Upgrade"), ("upgrade", "websocket")], 2),
+    ];
+    for (path, message) in [
+        ("/v1/chat/completions", "/error/message"),
+        ("/v1/responses", "/error/message"),
+        ("/v1/messages", "/error/message"),
+        ("/v1beta/models/m:generateContent", "/error/message"),
+        ("/api/chat", "/error"),
+        ("/model/m/converse", "/message"),
+        ("/model/m/invoke", "/message"),
+    ] {
+        for (status, headers, bytes) in refusals {
+            let got = rig.send(Method::POST, path, headers, vec![b' '; bytes]).await;
+            assert_eq!(got.status.as_u16(), status, "{path}");
+            let json = got.json();
+            assert!(json.pointer(message).is_some_and(Value::is_string), "{path} {json}");
+            assert_eq!(json["type"] == "error", path == "/v1/messages", "{json}");
+            let code = json.pointer("/error/code");
+            assert_eq!(code == Some(&status.into()), path.starts_with("/v1beta"), "{json}");
+        }
+    }
+    // Also of other requests.
+    for (path, message) in [
+        ("/v1/messages/count_tokens", "/error/message"),
+        ("/v1beta/models/m:countTokens", "/error/message"),
+        ("/api/generate", "/error"),
+        ("/model/m/count-tokens", "/message"),
+    ] {
+        let got = rig.send(Method::POST, path, &[], vec![b' '; 20_000]).await;
+        assert!(got.json().pointer(message).is_some_and(Value::is_string), "{path} {got:?}");
+    }
     assert_eq!(rig.provider.count(), 0);
 }
 

@@ -2,6 +2,7 @@
 
 mod alike;
 mod background;
+mod bedrock;
 mod breaking;
 mod cached;
 mod chat_only;
@@ -16,6 +17,7 @@ mod passing;
 mod pinned;
 mod recovery;
 mod retrieval;
+mod stored_conversations;
 mod strict;
 mod summaries;
 mod windows;
@@ -132,6 +134,7 @@ impl Rig {
         let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
         let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();
         let (url, shutdown) = (bound.url(), Shutdown::default());
+        proxy.announce(&url);
         let routes = status_routes(proxy.metrics()).merge(proxy.router());
         let running = tokio::spawn(bound.serve(routes, shutdown.clone()));
         let client = Client::default();
@@ -194,7 +197,7 @@ async fn send(
     let request = Request { method, url, headers, body };
     let mut response = client.send(request).await.unwrap();
     let body = response.body.read_up_to(1 << 24).await.unwrap();
-    let body = String::from_utf8(body).unwrap();
+    let body = String::from_utf8_lossy(&body).into_owned();
     Got { status: response.status, headers: response.headers, body }
 }
 

@@ -21,12 +21,12 @@ fn content(got: Got) -> (StatusCode, HeaderMap, String) {
 async fn an_unknown_api_with_a_history_is_warned_of_once() {
     let rig = Rig::new(FakeProvider::builder().start().unwrap(), Set::default()).await;
     let body = json!({ "model": "m", "messages": [user("hi")] });
-    for path in ["/model/m/converse", "/model/m/converse", "/v1/messages/count_tokens"] {
+    for path in ["/v2/chat", "/v2/chat", "/v1/messages/count_tokens"] {
         rig.post(path, &body).await;
     }
     rig.post("/v1/embeddings", &json!({ "model": "m", "input": ["hi"] })).await;
     let warnings = rig.warnings.lock().unwrap().clone();
-    assert!(warnings.len() == 1 && warnings[0].contains("/model/m/converse"), "{warnings:?}");
+    assert!(warnings.len() == 1 && warnings[0].contains("/v2/chat"), "{warnings:?}");
 }
 
 #[tokio::test]

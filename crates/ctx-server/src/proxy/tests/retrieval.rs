@@ -176,9 +176,6 @@ fn is_whole(api: &str, streams: bool, body: &str) {
 async fn calls_of_the_client_stay_and_get_the_results_with_theirs() {
     for (api, streams) in APIS.iter().flat_map(|api| [(*api, false), (*api, true)]) {
         // Gemini's calls of this provider have no ids.
-        if api == "gemini" {
-            continue;
-        }
         let respond = |request: &Request| match (has_tool(request), calls(request)) {
             (true, 0) => {
                 let own = call(EXPAND, json!({ "id": "2" }));
@@ -199,9 +196,25 @@ async fn calls_of_the_client_stay_and_get_the_results_with_theirs() {
         all.extend([answer, result]);
         assert_eq!(rig.post(path(api, false), &body(api, false, &all)).await.status, 200);
         let sent = rig.last();
-        assert_eq!(calls(&sent), 1, "{api}");
+        // Gemini's results name their function too.
+        assert_eq!(calls(&sent), if api == "gemini" { 2 } else { 1 }, "{api}");
         assert!(has(&sent.json, &file(0)) && has(&sent.json, "the client's"), "{api}");
+        assert!(!sent.json.to_string().contains("#1"), "{api}");
+        // The calls of ctx stay where they are when the conversation goes on.
+        all.extend(history(api, 1).drain(1..3));
+        let before = sent.json[history_key(api)].as_array().unwrap().clone();
+        assert_eq!(rig.post(path(api, false), &body(api, false, &all)).await.status, 200);
+        let sent = rig.last().json[history_key(api)].as_array().unwrap().clone();
+        assert_eq!(sent[..before.len()], before, "{api}");
         rig.end().await;
+    }
+}
+
+fn history_key(api: &str) -> &'static str {
+    match api {
+        "responses" => "input",
+        "gemini" => "contents",
+        _ => "messages",
     }
 }
 
@@ -221,6 +234,12 @@ fn answered(api: &str, got: &Value) -> (Value, Value) {
             let output = json!({ "type": "function_call_output", "call_id": id,
                 "output": "the client's" });
             (call.clone(), output)
+        }
+        "gemini" => {
+            let content = got["candidates"][0]["content"].clone();
+            let response = json!({ "name": "read", "response": { "output": "the client's" } });
+            let parts = json!([{ "functionResponse": response }]);
+            (content, json!({ "role": "user", "parts": parts }))
         }
         _ => {
             let content = got["content"].as_array().unwrap();

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use axum::http::HeaderMap;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::wire::Protocol;
+use ctx_dialect::wire::{Protocol, Route};
 use ctx_model::Url;
 
 use self::url::{is_at, joined};
@@ -23,11 +23,13 @@ pub enum Family {
     Anthropic,
     /// Gemini.
     Gemini,
+    /// Amazon Bedrock.
+    Bedrock,
 }
 
 impl Family {
     /// In the order of declaration.
-    pub(super) const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Bedrock];
 
     /// Returns the name in upstream settings.
     #[must_use]
@@ -36,6 +38,7 @@ impl Family {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
         }
     }
 
@@ -44,30 +47,49 @@ impl Family {
             Self::OpenAi => "https://api.openai.com",
             Self::Anthropic => "https://api.anthropic.com",
             Self::Gemini => "https://generativelanguage.googleapis.com",
+            Self::Bedrock => "https://bedrock-runtime.us-east-1.amazonaws.com",
         }
     }
 
     fn version(self) -> &'static str {
         match self {
             Self::Gemini => "v1beta",
+            Self::Bedrock => "",
             Self::OpenAi | Self::Anthropic => "v1",
         }
     }
 
     /// Returns the family of a conversation. Google has an endpoint for OpenAI clients.
-    pub(super) fn of_conversation(protocol: Protocol, path: &str) -> Self {
-        match protocol {
+    pub(super) fn of_conversation(route: &Route, path: &str) -> Self {
+        match route.protocol {
+            _ if route.is_bedrock => Self::Bedrock,
             Protocol::Chat | Protocol::Responses if is_google(path) => Self::Gemini,
             Protocol::Chat | Protocol::Responses => Self::OpenAi,
             Protocol::Messages => Self::Anthropic,
             Protocol::Gemini => Self::Gemini,
+            Protocol::Converse => Self::Bedrock,
         }
+    }
+
+    /// Returns what is known of the target of a request other than conversations.
+    pub(super) fn route(self, path: &str) -> Route {
+        let protocol = match self {
+            Self::OpenAi => Protocol::Chat,
+            Self::Anthropic => Protocol::Messages,
+            Self::Gemini => Protocol::Gemini,
+            Self::Bedrock => Protocol::Converse,
+        };
+        let (is_ollama, is_bedrock) = (path.starts_with("/api/"), self == Self::Bedrock);
+        Route { is_ollama, is_bedrock, ..Route::of(protocol) }
     }
 
     /// Returns the family of any other request: models, counting, files. Anthropic's and Google's
     /// clients are recognised by their headers.
     pub(super) fn of_request(path_and_query: &str, headers: &HeaderMap) -> Self {
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        if path.starts_with("/model/") {
+            return Self::Bedrock;
+        }
         let is_gemini = is_google(path)
             || headers.contains_key("x-goog-api-key")
             || query.split('&').any(|pair| pair.starts_with("key="));
@@ -86,7 +108,7 @@ impl Family {
 pub struct Upstreams([Url; Family::ALL.len()]);
 
 impl Upstreams {
-    /// Uses the `given` URLs (`URL` for all, or `openai=URL`, `anthropic=URL`, `gemini=URL`), else
+    /// Uses the `given` URLs (`URL` for all, or `openai=URL` and others of [`Family`]), else
     /// the configured ones, else the public ones.
     ///
     /// # Errors
@@ -108,15 +130,15 @@ impl Upstreams {
                     .with("for", what)
                     .hint(
                         "give one URL for all, or one for each: \
-                         openai=URL, anthropic=URL, gemini=URL",
+                         openai=URL, anthropic=URL, gemini=URL, bedrock=URL",
                     ));
             }
         }
-        let [openai, anthropic, gemini] = Family::ALL.map(|family| {
+        let [openai, anthropic, gemini, bedrock] = Family::ALL.map(|family| {
             let given = own[family as usize].or(all).or(config.of(family));
             base(given.unwrap_or(family.public()))
         });
-        Ok(Self([openai?, anthropic?, gemini?]))
+        Ok(Self([openai?, anthropic?, gemini?, bedrock?]))
     }
 
     /// Returns the base URL for an API.
@@ -169,9 +191,12 @@ fn named(text: &str) -> Result<(Option<Family>, &str)> {
     };
     match Family::ALL.into_iter().find(|family| family.name() == name) {
         Some(family) => Ok((Some(family), url)),
-        None => Err(Error::new(ErrorKind::InvalidInput, "unknown API")
-            .with("upstream", name)
-            .hint("an upstream is for openai, anthropic or gemini (openai=URL), or for all (URL)")),
+        None => {
+            Err(Error::new(ErrorKind::InvalidInput, "unknown API").with("upstream", name).hint(
+                "an upstream is for openai, anthropic, gemini or bedrock (openai=URL), \
+                 or for all (URL)",
+            ))
+        }
     }
 }
 
@@ -197,10 +222,13 @@ mod tests {
         let given = ["http://all:1".to_owned(), "anthropic=http://a:2".to_owned()];
         let upstreams = Upstreams::new(&given, &config).unwrap();
         let host = |family| upstreams.base(family).host_str().unwrap().to_owned();
-        assert_eq!(Family::ALL.map(host), ["all", "a", "all"]);
+        assert_eq!(Family::ALL.map(host), ["all", "a", "all", "all"]);
         let upstreams = Upstreams::new(&given[1..], &config).unwrap();
         let host = |family| upstreams.base(family).host_str().unwrap().to_owned();
-        assert_eq!(Family::ALL.map(host), ["api.openai.com", "a", "g"]);
+        assert_eq!(
+            Family::ALL.map(host),
+            ["api.openai.com", "a", "g", "bedrock-runtime.us-east-1.amazonaws.com"]
+        );
         for wrong in ["ftp://x", "x", "http://", "http://x/?key=1"] {
             assert!(Upstreams::new(&[wrong.to_owned()], &config).is_err(), "{wrong}");
         }
@@ -250,12 +278,13 @@ mod tests {
             ("/v1/models?key=k", &none, Family::Gemini),
             ("/v1beta/models/m:countTokens", &none, Family::Gemini),
             ("/v1/embeddings", &none, Family::OpenAi),
+            ("/model/m/count-tokens", &none, Family::Bedrock),
             ("/v1/threads/t/messages", &none, Family::OpenAi),
             ("/v1/chat/completions/c/messages", &none, Family::OpenAi),
         ] {
             assert_eq!(Family::of_request(path, headers), family, "{path}");
         }
-        let of = |path| Family::of_conversation(Protocol::Chat, path);
+        let of = |path| Family::of_conversation(&Route::of(Protocol::Chat), path);
         assert_eq!(of("/v1/chat/completions"), Family::OpenAi);
         assert_eq!(
             of("/v1beta/openai/chat/completions"),

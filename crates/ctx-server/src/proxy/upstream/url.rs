@@ -39,8 +39,9 @@ pub(super) fn joined(base: &str, path: &str, version: &str) -> String {
         return format!("{before}/{first}/{tail}");
     }
     match of_base {
-        // A server's native API is beside its OpenAI-compatible one and has no version.
-        Some(_) if first == "api" || first == "props" => {
+        // A server's native API is beside its OpenAI-compatible one and has no version, nor has
+        // Bedrock's.
+        Some(_) if ["api", "props", "model"].contains(&first) => {
             format!("{}/{rest}", before.strip_suffix("/api").unwrap_or(before))
         }
         Some(version) => format!("{before}/{version}/{rest}"),
@@ -130,6 +131,8 @@ mod tests {
                 "/openai/deployments/d/chat/completions",
             ),
             ("/v1", "/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"),
+            ("/", "/model/m/invoke", "/model/m/invoke"),
+            ("/v1", "/model/m/invoke", "/model/m/invoke"),
             ("/", "/api/tags", "/api/tags"),
             ("/v1", "/api/tags", "/api/tags"),
             ("/ollama/v1", "/api/chat", "/ollama/api/chat"),
