@@ -74,14 +74,15 @@ impl StoredRequest {
     /// Returns the request of a client, unless the provider does not store it.
     pub(super) fn of(route: &Route, body: &str, owner: &[u8]) -> Option<Self> {
         let (object, _) = Object::parse_prefix(body);
-        if route.protocol != Protocol::Responses || route.is_compaction || object.is_false("store")
-        {
+        if route.protocol != Protocol::Responses || object.is_false("store") {
             return None;
         }
         let owner = blake3::hash(owner);
         let parent = previous_response(body).map(|id| (owner, id));
         let items = match object.text("input") {
             Some(text) => vec![json!({ "role": "user", "content": text }).to_string().into()],
+            // A request for a compaction may have the reference alone.
+            None if parent.is_some() && !object.has("input") => Vec::new(),
             None => Items::of(body)?.iter().map(Arc::from).collect(),
         };
         Some(Self { owner, parent, items, answered: Vec::new(), responses: Vec::new() })
