@@ -27,6 +27,7 @@ class Library(Client):
         self.script, self.needs = ALL[name]
         if name.endswith("-compaction"):
             self.limit, self.window, self.compacts = 0, 200_000, True
+            self.has_responses = False  # its requests for a compaction are no prompts
 
     def is_node(self):
         return self.script.endswith(".mjs")
