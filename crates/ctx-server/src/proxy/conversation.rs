@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
 use ctx_layers::compaction;
@@ -22,6 +22,8 @@ use crate::trace::{Preview, Record};
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: String,
+    /// The hash of the client's key, since a request of this server.
+    pub(super) key: OnceLock<String>,
     /// The hash of the history of its first request; `None` for a conversation from disk.
     first: Option<UnitDigest>,
     /// Its messages, used to match requests.
@@ -86,6 +88,7 @@ impl Conversation {
         };
         Self {
             id,
+            key: OnceLock::new(),
             first: None,
             known: Mutex::new(saved.known.clone()),
             reported: Mutex::new(None),

@@ -19,6 +19,9 @@ const MAX_REMOVED: usize = 4;
 /// compared.
 const MAX_CANDIDATES: usize = 16;
 
+/// Maximum number of conversations of a key that are compared with a quoted history.
+const MOST_COMPARED: usize = 64;
+
 /// Approximate memory limit of conversations in bytes. A conversation of a million tokens takes
 /// about twelve million.
 const MOST_BYTES: usize = 128 << 20;
@@ -130,6 +133,7 @@ impl Conversations {
             other => self.begin(&group_id, other, units),
         };
         self.used(&found.conversation);
+        found.conversation.key.get_or_init(|| fingerprint.key.clone());
         found
     }
 
@@ -146,6 +150,16 @@ impl Conversations {
         let is_long = |one: &&Arc<Conversation>| one.known().len() >= LEAST;
         let named = all.open.values().filter(|one| one.id.starts_with(prefix)).filter(is_long);
         named.max_by_key(|one| one.used()).cloned()
+    }
+
+    /// Returns the conversations in memory of a key, the one last used first.
+    pub(super) fn of_key(&self, key: &str) -> Vec<Arc<Conversation>> {
+        let all = self.lock();
+        let is_own = |one: &&Arc<Conversation>| one.key.get().is_some_and(|own| own == key);
+        let mut own: Vec<_> = all.open.values().filter(is_own).cloned().collect();
+        own.sort_unstable_by_key(|one| std::cmp::Reverse(one.used()));
+        own.truncate(MOST_COMPARED);
+        own
     }
 
     /// Returns the number of conversations in memory.

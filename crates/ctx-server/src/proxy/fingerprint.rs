@@ -73,6 +73,8 @@ pub(super) struct Fingerprint {
     pub(super) id: String,
     /// Distinguishes conversations of the group: eight hex digits from the first user message.
     pub(super) begins: String,
+    /// 16 hex digits of the key or login.
+    pub(super) key: String,
 }
 
 impl Fingerprint {
@@ -106,7 +108,13 @@ impl Fingerprint {
             first_user_unit(units).map(|units| units.hash().to_string()).unwrap_or_default();
         let named = Self::session(headers).or(cache_key.map(str::as_bytes));
         let id = Self::group(salt, protocol, headers, query, named, first.as_bytes());
-        Self { id, begins: salt.hash(&[first.as_bytes()], 4) }
+        let key = Self::key(salt, headers, query);
+        Self { id, begins: salt.hash(&[first.as_bytes()], 4), key }
+    }
+
+    /// Returns the hash of a client's key or login.
+    pub(super) fn key(salt: &Salt, headers: &HeaderMap, query: Option<&str>) -> String {
+        salt.hash(&[b"key", &headers::secrets(headers, query, None)], 8)
     }
 
     /// Returns the id of a group: by the name of a session, or else by the first user message.

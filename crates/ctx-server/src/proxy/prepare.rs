@@ -199,6 +199,7 @@ async fn prepare_restored(
     if !compacts && !has_reference(&client_request.route, &body) {
         return prepare_stored(proxy, client_request, body, purpose).await;
     }
+    let body = if compacts { with_stored(proxy, client_request, body)? } else { body };
     let owner = client_request.owner();
     let whole = WholeBody::of(&proxy.originals, utf8(&body)?, &owner, compacts);
     if let Some(why) = whole.lost {
@@ -224,6 +225,17 @@ async fn prepare_restored(
     Ok(prepared)
 }
 
+/// Returns the body with the history that it refers to, if ctx has seen it.
+fn with_stored(proxy: &Proxy, client_request: &ClientRequest, body: Bytes) -> Result<Bytes> {
+    let (route, text) = (&client_request.route, utf8(&body)?);
+    if !refers(route, &body) {
+        return Ok(body);
+    }
+    let stored = proxy.responses.request(route, text, &client_request.key());
+    let whole = stored.and_then(|request| proxy.responses.whole(&request, text));
+    Ok(whole.map_or_else(|| body.clone(), |whole| Bytes::from(whole.body)))
+}
+
 /// Makes a request fit whose history the provider may store.
 async fn prepare_stored(
     proxy: &Proxy,
@@ -232,7 +244,9 @@ async fn prepare_stored(
     purpose: Purpose,
 ) -> Result<Prepared> {
     let (route, text) = (&client_request.route, utf8(&body)?);
-    let mut stored = proxy.responses.request(route, text, &client_request.key());
+    let stored = Some(route).filter(|route| !route.is_compaction);
+    let mut stored =
+        stored.and_then(|route| proxy.responses.request(route, text, &client_request.key()));
     let whole = stored.as_ref().filter(|_| refers(route, &body));
     let whole = whole.and_then(|request| proxy.responses.whole(request, text));
     let mut prepared = match whole {

@@ -98,7 +98,9 @@ impl Relay {
             let conversation =
                 prepared.context.as_ref().map(|context| context.conversation.clone());
             let (proxy, client_request) = (&self.proxy, &self.client_request);
-            self.pending.asked = AskedSummary::of(proxy, client_request, asked, conversation).await;
+            let body = &self.content.bytes;
+            self.pending.asked =
+                AskedSummary::of(proxy, client_request, asked, body, conversation).await;
         }
         let mut attempt = 1;
         loop {
@@ -204,7 +206,7 @@ impl Relay {
             return Some(known);
         }
         let summary = match asked.is_quoted() {
-            true => summarise_quoted(&self.proxy, &self.client_request, &request).await,
+            true => summarise_quoted(&self.proxy, &self.client_request, asked, &request).await,
             false => {
                 let history = Bytes::from(asked.history(&request).ok()??);
                 let purpose = Purpose::Summarise(asked.focus(&request));

@@ -198,7 +198,7 @@ impl StoredResponses {
 
     /// Returns the request of a client, unless the provider does not store it.
     pub(super) fn request(&self, route: &Route, body: &str, owner: &[u8]) -> Option<StoredRequest> {
-        if route.protocol != Protocol::Responses || route.is_compaction {
+        if route.protocol != Protocol::Responses {
             return None;
         }
         let (object, _) = Object::parse_prefix(body);
@@ -211,6 +211,8 @@ impl StoredResponses {
         }
         let items: Vec<Arc<str>> = match object.text("input") {
             Some(text) => vec![json!({ "role": "user", "content": text }).to_string().into()],
+            // A request for a compaction may have the reference alone.
+            None if !object.has("input") && previous_response(body).is_some() => Vec::new(),
             None => Items::of(body)?.iter().map(Arc::from).collect(),
         };
         let begun = StoredRequest { asked: items.len(), items, ..self.begun(owner) };

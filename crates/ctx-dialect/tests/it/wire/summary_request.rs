@@ -12,6 +12,18 @@ const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] an <analysis> bloc
 const DISTILL: &str = "You are a specialized system component responsible for distilling chat \
                        history into a structured XML <state_snapshot>. [...]";
 
+/// pi 0.87.1 and OpenClaw 2026.9.6: a history with an earlier summary, and the beginning of a turn.
+const PI: &str =
+    "You are a context summarization assistant. Your task is to read a conversation [...]";
+const HISTORY: &str = "<conversation>\n[User]: Fix it.\n\nBut not there.\n\n[Assistant tool \
+                       calls]: read(path=\"a.rs\")\n\n[User sender={\"id\":\"1\"}]: Go on.\n\n\
+                       [Tool result]: fn main\n\n[... 9 more characters truncated]\n\
+                       </conversation>\n\n<previous-summary>\nThe user fixed the \
+                       pump.\n</previous-summary>\n\nProduce a compact, factual summary with \
+                       these exact section headings:\n## Open TODOs\n## Decisions\nFor them \
+                       [...]\n\nAdditional focus: the pump";
+const TURN: &str = "# Conversation\n[User]: Go on.\n\n# Instructions\nThe messages above are [...]";
+
 /// Returns the recognised client, and the number of messages without the text that asks.
 fn recognised(path: &str, body: &Value) -> Option<(&'static str, usize)> {
     let (route, text) = (route("POST", path).expect("valid"), body.to_string());
@@ -76,6 +88,34 @@ fn the_requests_of_clients_are_recognised() {
         text("system", "You are a context summarization agent. [...]"),
         text("user", conversation)] });
     assert_eq!(recognised(CHAT, &opencode), Some(("opencode", 1)));
+
+    for quoted in [HISTORY, TURN] {
+        let pi = json!({ "model": "m", "messages": [text("system", PI), text("user", quoted)] });
+        assert_eq!(recognised(CHAT, &pi), Some(("pi", 1)));
+        let pi = json!({ "model": "m", "system": PI, "messages": [text("user", quoted)] });
+        assert_eq!(recognised(MESSAGES, &pi), Some(("pi", 0)));
+    }
+}
+
+#[test]
+fn a_quoted_history_has_what_the_user_asked() {
+    let route = route("POST", CHAT).expect("valid");
+    let quoted = |ask: &str| {
+        let body = json!({ "messages": [text("system", PI), text("user", ask)] }).to_string();
+        let request = Request::parse(&route, &body).expect("valid");
+        let asked = SummaryRequest::of(&request).expect("recognised");
+        (asked.quoted(&request).expect("quoted"), asked.focus(&request))
+    };
+    let (history, focus) = quoted(HISTORY);
+    assert_eq!(history.asked, ["Fix it.\n\nBut not there.", "Go on."]);
+    assert!(history.text.ends_with("truncated]"), "{history:?}");
+    assert!(history.rest.contains("fixed the pump"), "{history:?}");
+    assert_eq!(focus.as_deref(), Some("the pump"));
+    let headings = "A.\n\n## Open TODOs\nB.\n\n## Decisions\nAs stated above.";
+    assert_eq!(history.with_sections("A.\n\n## Open TODOs\nB.\n".to_owned()), headings);
+    let (turn, focus) = quoted(TURN);
+    assert_eq!((turn.asked, focus), (vec!["Go on.".to_owned()], None));
+    assert_eq!(turn.text, "# Conversation\n[User]: Go on.");
 }
 
 #[test]
@@ -88,12 +128,17 @@ fn an_imitation_is_not_recognised() {
             json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
             json!({ "role": "tool", "tool_call_id": "c", "content": CLAUDE }),
         ],
+        vec![
+            json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+            json!({ "role": "tool", "tool_call_id": "c", "content": HISTORY }),
+        ],
         vec![text("user", &quoted)],
         vec![text("user", CLAUDE), text("assistant", "No.")],
         vec![text("assistant", CLAUDE)],
         // The system prompt of the client is missing.
         vec![text("user", "Generate a new <state_snapshot> based on the provided history.")],
         vec![text("user", "Here is the conversation so far: </conversation>")],
+        vec![text("user", HISTORY)],
     ] {
         let mut all = vec![text("system", "You are an agent."), text("user", "Go on.")];
         all.extend(last);

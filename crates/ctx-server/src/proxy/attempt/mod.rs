@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use super::Proxy;
 use super::cache_break::{CachedRequest, RequestHead};
 use super::client_request::ClientRequest;
-use super::client_summaries;
+use super::client_summaries::{self, SummarisedHistory};
 use super::config::SummariesBy;
 use super::conversation::{Conversation, ConversationState};
 use super::learned_window::LearnedWindow;
@@ -81,7 +81,8 @@ impl Attempt<'_> {
         }
         let mut summary = None;
         if let Purpose::Summarise(focus) = purpose
-            && let Some((text, record)) = self.summarise(conversation, &mut state, focus).await?
+            && let Some((text, record)) =
+                self.summarise(conversation, &mut state, None, focus).await?
         {
             (summary, compaction) = (Some(text), Some(record));
         }
@@ -208,11 +209,12 @@ impl Attempt<'_> {
         RequestHead::of(self.request.model.as_deref(), self.request.system.as_deref(), tools)
     }
 
-    /// Writes a summary of the whole session for its client.
+    /// Writes a summary for the client: of a part of the history, or of all of it.
     pub(super) async fn summarise(
         &self,
         conversation: &Conversation,
         state: &mut ConversationState,
+        part: Option<&SummarisedHistory>,
         focus: Option<String>,
     ) -> Result<Option<(String, CompactionRecord)>> {
         let Some(session) = &state.session else { return Ok(None) };
@@ -226,9 +228,12 @@ impl Attempt<'_> {
             }
             SummariesBy::Extractive => None,
         };
-        let made =
-            client_summaries::summarise(self.proxy, self.client_request, session, models, focus)
-                .await?;
+        let whole = match part {
+            Some(_) => None,
+            None => Some(SummarisedHistory::whole(self.proxy, self.client_request, session)?),
+        };
+        let Some(history) = part.or(whole.as_ref()) else { return Ok(None) };
+        let made = client_summaries::summarise(session, history, models, focus).await?;
         Ok(made.map(|made| {
             let record = record_compaction(self.proxy, &conversation.id, None, &made);
             (ClientSummary::text(&made.summary), record)

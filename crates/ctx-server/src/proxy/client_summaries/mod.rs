@@ -6,6 +6,7 @@
 //! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
 //! ```
 
+mod quoted;
 mod saved;
 mod written;
 
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use ctx_core::{
-    Block, ContentHash, ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens,
+    Block, ContentHash, ContextView, Entry, EntryId, Message, Node, Result, Role, TokenLedger,
+    Tokens,
 };
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
 use ctx_layers::compaction::{ClientSummary, History};
@@ -26,12 +28,12 @@ use super::Proxy;
 use super::client_request::ClientRequest;
 use super::config::ClientCompaction;
 use super::conversation::Conversation;
-use super::fingerprint::Fingerprint;
 use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
 
+use quoted::{Quote, quoted_history};
 use saved::SummaryFiles;
 pub(super) use written::{answer, remember, summarise, summarise_quoted};
 
@@ -76,7 +78,7 @@ pub(super) struct ClientSummaries {
 
 /// The history that a summary is of, as it was when the client asked.
 #[derive(Debug)]
-struct SummarisedHistory {
+pub(super) struct SummarisedHistory {
     /// The id of its conversation.
     conversation: String,
     ledger: TokenLedger,
@@ -112,31 +114,53 @@ pub(super) struct AskedSummary {
 }
 
 impl SummarisedHistory {
-    /// Returns the history of a session, in which one message may have an earlier summary.
-    fn of(session: &HostedSession, earlier: &[Arc<Remembered>]) -> Result<Self> {
-        let copy = session.copy_of_view()?;
+    /// Returns the history of a session, in which one message may have earlier summaries. Of a quoted
+    /// one, only the messages that are quoted.
+    fn of(
+        session: &HostedSession,
+        earlier: &[Arc<Remembered>],
+        quote: Option<&Quote>,
+    ) -> Result<Self> {
+        let view = session.copy_of_view()?;
+        let all: Vec<_> = match quote {
+            // Also those that ctx has compacted itself.
+            Some(_) => session.history.items().iter().map(|item| &item.entry).collect(),
+            None => view.nodes().iter().filter(|n| n.is_live()).map(Node::entry).collect(),
+        };
         let (mut entries, mut is_found) = (Vec::new(), earlier.is_empty());
-        for (at, node) in copy.nodes().iter().filter(|node| node.is_live()).enumerate() {
-            let mut entry = node.entry().clone();
-            // The first summary has the earlier ones among its originals.
-            if !is_found {
-                let message = entry.message()?;
-                if may_have_summary(at, &message.plain_text())
-                    && let Some(summary) = summary_in(&message, earlier)
-                {
-                    is_found = true;
-                    entry = Arc::new(summary.entry(entry.id()));
+        for (at, entry) in all.into_iter().enumerate() {
+            let mut entry = entry.clone();
+            let message = entry.message()?;
+            let mut is_quoted = quote.is_none_or(|quote| quote.has(&message));
+            // The first one has the earlier ones among its originals.
+            if !is_found && may_have_summary(at, &message.plain_text()) {
+                let mut found = summaries_in(&message, earlier);
+                is_found = !found.is_empty();
+                found.retain(|summary| quote.is_none_or(|quote| quote.follows(summary)));
+                if !found.is_empty() {
+                    (entry, is_quoted) = (Arc::new(summary_entry(entry.id(), &found)), true);
                 }
             }
-            entries.push(entry);
+            if is_quoted {
+                entries.push(entry);
+            }
         }
-        let bytes = copy.total().get().saturating_mul(4);
+        let bytes = view.total().get().saturating_mul(4);
         Ok(Self {
             conversation: session.id.clone(),
             ledger: session.ledger.clone(),
             entries,
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
         })
+    }
+
+    /// Returns the history of the whole session of a client.
+    pub(super) fn whole(
+        proxy: &Proxy,
+        client_request: &ClientRequest,
+        session: &HostedSession,
+    ) -> Result<Self> {
+        Self::of(session, &proxy.client_summaries.of(&owner(proxy, client_request)), None)
     }
 
     /// Returns it for a summary of all messages but those that are kept: the newest one asks for it.
@@ -174,15 +198,6 @@ impl Remembered {
         }
     }
 
-    /// Returns it as a compaction summary of its history.
-    fn entry(&self, id: &EntryId) -> Entry {
-        let lost = self.lost.get().and_then(Option::as_deref).unwrap_or_default();
-        let text = format!("{}\n\n{lost}", self.text);
-        let summary = Message::text(Role::CompactionSummary, text.trim_end());
-        let originals = self.history.as_ref().map(SummarisedHistory::originals);
-        Entry::in_memory(id.clone(), summary).covering(originals.unwrap_or_default())
-    }
-
     /// Audits it against the messages that a request no longer has. Returns what it lost, and the
     /// record of the audit.
     fn audit(&self, proxy: &Proxy, request: &Request<'_>) -> Option<(String, CompactionRecord)> {
@@ -192,6 +207,21 @@ impl Remembered {
         let audited = ClientSummary::audit(gone, &self.text, LOST_TOKENS, clock::now())?;
         let record = record_compaction(proxy, &history.conversation, None, &audited.compacted);
         Some((audited.lost, record))
+    }
+
+    /// Returns what it lost, as audited at its first use.
+    async fn lost(&self, proxy: &Proxy, request: &Request<'_>) -> Option<&str> {
+        let lost = self.lost.get_or_init(|| async {
+            let (lost, record) = self.audit(proxy, request)?;
+            self.set_record(Some(record));
+            let lost = Some(lost).filter(|lost| !lost.is_empty())?;
+            if let Err(error) = proxy.client_summaries.files.save(self, &lost) {
+                proxy
+                    .warn(&format!("what a summary lost is not put back after a restart: {error}"));
+            }
+            Some(lost)
+        });
+        lost.await.as_deref()
     }
 
     /// Sets the record, and returns the previous one.
@@ -207,22 +237,25 @@ impl AskedSummary {
     pub(super) async fn of(
         proxy: &Proxy,
         client_request: &ClientRequest,
-        request: SummaryRequest,
+        asked: SummaryRequest,
+        body: &Bytes,
         prepared: Option<Arc<Conversation>>,
     ) -> Option<Self> {
-        let is_quoted = request.is_quoted();
-        let named = || named_conversation(proxy, client_request);
-        let conversation = if is_quoted { named() } else { prepared }?;
-        let owner = owner(proxy, client_request);
-        let state = conversation.state.lock().await;
-        let earlier = proxy.client_summaries.of(&owner);
-        let mut history = SummarisedHistory::of(state.session.as_ref()?, &earlier).ok()?;
-        if !is_quoted {
+        let history = if asked.is_quoted() {
+            let text = std::str::from_utf8(body).ok()?;
+            let request = Request::parse(&client_request.route, text).ok()?;
+            quoted_history(proxy, client_request, asked, &request).await?.1
+        } else {
+            let conversation = prepared?;
+            let state = conversation.state.lock().await;
+            let session = state.session.as_ref()?;
+            let mut history = SummarisedHistory::whole(proxy, client_request, session).ok()?;
             // The newest message asks.
             history.entries.pop();
-        }
-        let protocol = client_request.protocol();
-        Some(Self { request, protocol, owner, history, answer: Vec::new() })
+            history
+        };
+        let (protocol, owner) = (client_request.protocol(), owner(proxy, client_request));
+        Some(Self { request: asked, protocol, owner, history, answer: Vec::new() })
     }
 
     /// Keeps a piece of the answer, up to [`MOST_STREAMED`]. An incomplete answer is not used.
@@ -263,27 +296,25 @@ impl ClientSummaries {
         }
     }
 
-    /// Remembers a summary of ctx of the whole session.
+    /// Remembers a summary of ctx.
     fn add_own(
         &self,
         owner: String,
-        session: &HostedSession,
+        history: SummarisedHistory,
         text: &str,
         record: Option<CompactionRecord>,
-    ) -> Result<()> {
-        let history = Some(SummarisedHistory::of(session, &self.of(&owner))?);
+    ) {
         let (lost, record) = (OnceCell::new_with(Some(None)), Mutex::new(record));
-        self.add(Remembered { lost, record, ..Remembered::new(owner, text, history) });
-        Ok(())
+        self.add(Remembered { lost, record, ..Remembered::new(owner, text, Some(history)) });
     }
 
     /// Returns the summary that stands in these messages, as at their first use.
-    fn bound(&self, owner: String, messages: &[&str], newest: &Arc<Remembered>) -> Arc<Remembered> {
+    fn bound(&self, owner: &str, messages: &str, newest: &Arc<Remembered>) -> Arc<Remembered> {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         if bound.len() > MOST_BOUND {
             bound.clear();
         }
-        let key = (owner, digest(messages.concat() + &newest.normalised));
+        let key = (owner.to_owned(), digest(messages.to_owned() + &newest.normalised));
         let known = bound.entry(key).or_insert_with(|| newest.clone());
         known.clone()
     }
@@ -314,27 +345,27 @@ pub(super) async fn put_back(
     }
     let (at, message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
         let message = may_have_summary(at, unit.raw).then(|| unit.read())?;
-        let found = summary_in(&message, &known)?;
-        Some((at, message, found))
+        let found = summaries_in(&message, &known);
+        (!found.is_empty()).then_some((at, message, found))
     })?;
     // In a request for a summary, the answer before may only be repeated.
     if at + 2 == request.units.len() && SummaryRequest::of(&request).is_some() {
         return None;
     }
-    let near: Vec<_> = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
-    let summary = &proxy.client_summaries.bound(owner, &near, found);
-    let lost = summary.lost.get_or_init(|| async {
-        let (lost, record) = summary.audit(proxy, &request)?;
-        summary.set_record(Some(record));
-        let lost = Some(lost).filter(|lost| !lost.is_empty())?;
-        if let Err(error) = proxy.client_summaries.files.save(summary, &lost) {
-            proxy.warn(&format!("what a summary lost is not put back after a restart: {error}"));
+    let near: String = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
+    let (mut lost, mut record) = (String::new(), None);
+    for (nth, newest) in found.iter().enumerate().rev() {
+        // Several may have the same text.
+        let summary = proxy.client_summaries.bound(&owner, &format!("{near}{nth}"), newest);
+        let lines = summary.lost(proxy, &request).await.unwrap_or_default().lines();
+        for line in lines.filter(|line| !line.is_empty()) {
+            if !lost.lines().any(|known| known == line) {
+                lost = lost + line + "\n";
+            }
         }
-        Some(lost)
-    });
-    let lost = lost.await.as_ref();
-    let record = summary.set_record(None);
-    let changed = lost.and_then(|lost| {
+        record = record.or_else(|| summary.set_record(None));
+    }
+    let changed = Some(lost.trim_end()).filter(|lost| !lost.is_empty()).and_then(|lost| {
         let mut message = (*message).clone();
         message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
         let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
@@ -350,18 +381,36 @@ fn may_have_summary(at: usize, text: &str) -> bool {
     at < FIRST_MESSAGES || SummaryRequest::is_kept_in(text)
 }
 
-/// Returns the summary that stands in a message, of these.
-fn summary_in<'a>(message: &Message, known: &'a [Arc<Remembered>]) -> Option<&'a Arc<Remembered>> {
+/// Returns the summaries that stand in a message, of these, which are newest first.
+fn summaries_in(message: &Message, known: &[Arc<Remembered>]) -> Vec<Arc<Remembered>> {
     if !matches!(message.role, Role::User | Role::Assistant) {
-        return None;
+        return Vec::new();
     }
-    let text = normalised(&message.plain_text());
-    known.iter().find(|summary| text.contains(&summary.normalised))
+    let mut text = normalised(&message.plain_text());
+    let mut stands = |summary: &&Arc<Remembered>| {
+        let found = text.find(&summary.normalised);
+        // The next one with the same text stands elsewhere.
+        found.map(|at| text.replace_range(at..at + summary.normalised.len(), "\n")).is_some()
+    };
+    known.iter().filter(&mut stands).cloned().collect()
 }
 
-/// Returns a text with single blanks: clients change the white space of a summary.
+/// Returns summaries, newest first, as a compaction summary of their histories.
+fn summary_entry(id: &EntryId, summaries: &[Arc<Remembered>]) -> Entry {
+    let (mut text, mut originals) = (String::new(), Vec::new());
+    for summary in summaries.iter().rev() {
+        let lost = summary.lost.get().and_then(Option::as_deref).unwrap_or_default();
+        text = format!("{text}{}\n\n{lost}\n\n", summary.text);
+        originals.extend(summary.history.iter().flat_map(SummarisedHistory::originals));
+    }
+    let summary = Message::text(Role::CompactionSummary, text.trim_end());
+    Entry::in_memory(id.clone(), summary).covering(originals)
+}
+
+/// Returns a text with single blanks and without the level of its headings, which clients change.
 fn normalised(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().filter(|word| !word.trim_matches('#').is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Recognises a client's request for a summary, unless the configuration ignores them.
@@ -380,12 +429,4 @@ pub(super) fn recognised(
 /// Returns the owner of a client's summaries, as a hash.
 fn owner(proxy: &Proxy, client_request: &ClientRequest) -> String {
     proxy.salt.hash(&[b"summary", &client_request.owner()], 16)
-}
-
-/// Returns the conversation last used in the session that the client names.
-fn named_conversation(proxy: &Proxy, client_request: &ClientRequest) -> Option<Arc<Conversation>> {
-    let query = client_request.query.as_deref();
-    let (protocol, headers) = (client_request.protocol(), &client_request.headers);
-    let group = Fingerprint::named(&proxy.salt, protocol, headers, query)?;
-    proxy.conversations.last_used(&group)
 }

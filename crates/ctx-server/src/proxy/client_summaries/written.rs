@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ctx_core::{Compacted, CompactionTrigger, Counter, Result, SummaryModels};
-use ctx_dialect::wire::{Protocol, Request, TextAnswer};
+use ctx_dialect::wire::{Protocol, Request, SummaryRequest, TextAnswer};
 use ctx_layers::compaction::{self, CompactOptions, compact};
 use ctx_session::clock;
 
@@ -14,24 +14,26 @@ use super::super::Proxy;
 use super::super::attempt::Attempt;
 use super::super::client_request::ClientRequest;
 use super::super::conversation::Conversation;
-use super::{SummarisedHistory, named_conversation, owner};
+use super::quoted::quoted_history;
+use super::{SummarisedHistory, owner};
 use crate::hosted::HostedSession;
 
-/// Summarises the conversation that a request has as text: the one last used in its session.
+/// Summarises the history that a request has as text.
 pub(in crate::proxy) async fn summarise_quoted(
     proxy: &Proxy,
     client_request: &ClientRequest,
+    asked: SummaryRequest,
     request: &Request<'_>,
 ) -> Result<Option<String>> {
-    let Some(conversation) = named_conversation(proxy, client_request) else { return Ok(None) };
+    let found = quoted_history(proxy, client_request, asked, request).await;
+    let Some((conversation, history)) = found else { return Ok(None) };
     let mut state = conversation.state.lock().await;
     let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
-    let Some((text, record)) = attempt.summarise(&conversation, &mut state, None).await? else {
-        return Ok(None);
-    };
-    let Some(session) = &state.session else { return Ok(None) };
-    let owner = owner(proxy, client_request);
-    proxy.client_summaries.add_own(owner, session, &text, Some(record))?;
+    let focus = asked.focus(request);
+    let made = attempt.summarise(&conversation, &mut state, Some(&history), focus).await?;
+    let Some((text, record)) = made else { return Ok(None) };
+    let text = asked.quoted(request).unwrap_or_default().with_sections(text);
+    proxy.client_summaries.add_own(owner(proxy, client_request), history, &text, Some(record));
     Ok(Some(text))
 }
 
@@ -44,19 +46,19 @@ pub(in crate::proxy) async fn remember(
 ) -> Result<()> {
     let state = conversation.state.lock().await;
     let Some(session) = &state.session else { return Ok(()) };
-    proxy.client_summaries.add_own(owner(proxy, client_request), session, text, None)
+    let history = SummarisedHistory::whole(proxy, client_request, session)?;
+    proxy.client_summaries.add_own(owner(proxy, client_request), history, text, None);
+    Ok(())
 }
 
-/// Summarises a whole session for its client.
+/// Summarises a history of a session for its client.
 pub(in crate::proxy) async fn summarise(
-    proxy: &Proxy,
-    client_request: &ClientRequest,
     session: &HostedSession,
+    history: &SummarisedHistory,
     models: Option<SummaryModels>,
     focus: Option<String>,
 ) -> Result<Option<Compacted>> {
-    let earlier = proxy.client_summaries.of(&owner(proxy, client_request));
-    let history = SummarisedHistory::of(session, &earlier)?.to_summarise(&HashSet::new())?;
+    let history = history.to_summarise(&HashSet::new())?;
     let config = compaction::Config::resolve(&session.resolved.config)?.for_whole_history();
     let options = CompactOptions::new(CompactionTrigger::Manual, clock::now());
     let options = CompactOptions { force: true, models, focus, ..options };

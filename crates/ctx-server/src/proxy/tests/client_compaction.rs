@@ -202,6 +202,23 @@ async fn the_path_of_older_clients_is_answered_too() {
 }
 
 #[tokio::test]
+async fn a_history_that_the_provider_stores_is_compacted_if_ctx_has_seen_it() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let request = json!({ "model": "m", "input": history(3) });
+    let id = rig.post(PATH, &request).await.json()["id"].clone();
+    let compact = "/v1/responses/compact";
+    let asked = json!({ "model": "m", "previous_response_id": id });
+    let item = rig.post(compact, &asked).await.json()["output"][0].clone();
+    let received = json!(rig.received(&[item, message("user", "And now?")]).await).to_string();
+    for part in ["Never push to main", "src/file2.rs", "And now?"] {
+        assert!(received.contains(part), "{part}: {received}");
+    }
+    let other = json!({ "model": "m", "previous_response_id": "resp_other" });
+    let got = rig.post(compact, &other).await;
+    assert!(got.status == 400 && got.body.contains("does not see"), "{got:?}");
+}
+
+#[tokio::test]
 async fn a_refused_key_is_reported_and_another_failure_is_compacted_here() {
     let rig = Rig::new(provider(), Set::default()).await;
     for (status, expected) in [(401, 401), (403, 403), (429, 200), (500, 200), (503, 200)] {

@@ -309,3 +309,137 @@ async fn ctx_writes_the_summary_of_a_conversation_that_is_quoted() {
         serde_json::from_str::<Value>(&body).unwrap().to_string()
     );
 }
+
+const PI: &str = "You are a context summarization assistant. [...]";
+
+/// Starts a provider that answers the requests of pi with these summaries, in turns.
+fn pi_provider(summaries: &'static [&'static str]) -> FakeProvider {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let step = move |request: &ctx_testkit::provider::Request| match request.json["messages"][0]["content"]
+        == PI
+    {
+        true => {
+            let nth = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Step::text(summaries[nth % summaries.len()])
+        }
+        false => Step::text("done"),
+    };
+    FakeProvider::builder().respond(step).start().unwrap()
+}
+
+fn said(text: &str) -> Value {
+    json!({ "role": "assistant", "content": text })
+}
+
+fn chat(system: &str, messages: &[Value]) -> Value {
+    let system = json!({ "role": "system", "content": system });
+    let messages = [&[system], messages].concat();
+    json!({ "model": "m", "messages": messages })
+}
+
+/// Returns pi's request for a summary of these messages.
+fn pi_asks(messages: &[Value], previous: &str) -> Value {
+    let part = |message: &Value| {
+        let label = if message["role"] == "user" { "User" } else { "Assistant" };
+        format!("[{label}]: {}", message["content"].as_str().unwrap())
+    };
+    let parts: Vec<_> = messages.iter().map(part).collect();
+    let quoted = format!("<conversation>\n{}\n</conversation>\n\n{previous}", parts.join("\n\n"));
+    chat(PI, &[user(format!("{quoted}The messages above are a conversation to summarize."))])
+}
+
+/// Returns what pi sends after its compaction.
+fn pi_continues(summary: &str, kept: &[Value]) -> Value {
+    let text = format!(
+        "The conversation history before this point was compacted into the following \
+         summary:\n\n<summary>\n{summary}\n</summary>"
+    );
+    chat("You are pi.", &[&[user(text)], kept].concat())
+}
+
+const MORE: &str = "## Goal\nThe user wants every river to be described in a file.";
+
+#[tokio::test]
+async fn what_a_summary_of_quoted_messages_lost_is_put_back() {
+    let rig = Rig::new(pi_provider(&[SUMMARY, MORE]), by("audit")).await;
+    let history = conversation();
+    rig.post(CHAT, &chat("You are pi.", &history)).await;
+    // Other conversations of the same key, and the same one of another key.
+    let other = [user("Describe the lakes. Never push to lake-9."), said("Which?"), user("All.")];
+    rig.post(CHAT, &chat("You are pi.", &other)).await;
+    let (asked, kept) = (pi_asks(&history[..6], ""), &history[6..]);
+    let body = rig.post(CHAT, &asked).await.body;
+    assert!(body.contains("Primary Request") && rig.last().json == asked, "{body}");
+    // The beginning of a turn has a summary of its own.
+    rig.post(CHAT, &pi_asks(&kept[..2], "")).await;
+    let both = format!("{SUMMARY}\n\n---\n\n**Turn Context (split turn):**\n\n{MORE}");
+    let after = pi_continues(&both, &kept[2..]);
+    rig.post(CHAT, &after).await;
+    let first = rig.last().json["messages"][1].to_string();
+    assert!(first.contains(RULE) && first.contains("/maps/river2.txt"), "{first}");
+    assert!(first.contains("/maps/river3.txt"), "what the beginning of the turn lost: {first}");
+    assert!(!first.contains("/maps/river4.txt"), "what is kept: {first}");
+    assert!(!first.contains("lake-9"), "{first}");
+    let sessions = rig.proxy.trace().sessions();
+    let records = sessions.iter().flat_map(|session| &session.requests);
+    assert_eq!(records.filter(|record| record.compaction.is_some()).count(), 1);
+
+    // The summary is brought up to date.
+    let kept = [&kept[2..], &[said("River 3."), user("And the shortest?")]].concat();
+    rig.post(CHAT, &pi_continues(&both, &kept)).await;
+    let previous = format!("<previous-summary>\n{both}\n</previous-summary>\n\n");
+    rig.post(CHAT, &pi_asks(&kept[..1], &previous)).await;
+    rig.post(CHAT, &pi_continues(SUMMARY, &kept[1..])).await;
+    let first = rig.last().json["messages"][1].to_string();
+    assert!(first.contains(RULE), "{first}");
+}
+
+#[tokio::test]
+async fn only_a_conversation_with_the_quoted_messages_is_used() {
+    let history = conversation();
+    let rig = Rig::new(pi_provider(&[SUMMARY]), by("audit")).await;
+    let post = async |key: &str, body: &Value| {
+        let headers = [("authorization", key), ("content-type", "application/json")];
+        rig.send(Method::POST, CHAT, &headers, body.to_string()).await;
+        rig.last().json
+    };
+    post("Bearer other", &chat("You are pi.", &history)).await;
+    let part = [&history[..3], &[user("Something else.")]].concat();
+    post("Bearer k", &chat("You are pi.", &part)).await;
+    post("Bearer k", &pi_asks(&history, "")).await;
+    let after = pi_continues(SUMMARY, &[user("Go on.")]);
+    assert_eq!(post("Bearer k", &after).await, after);
+    // A client may add the time and lines of its own to a message.
+    let stamped = |message: &Value| match message["role"] == "user" {
+        true => user(format!("[Sun 04:39 UTC] {}\n\nhost=a", message["content"].as_str().unwrap())),
+        false => message.clone(),
+    };
+    let stamped: Vec<_> = history.iter().map(stamped).collect();
+    post("Bearer k", &chat("You are OpenClaw.", &stamped)).await;
+    post("Bearer k", &pi_asks(&history, "")).await;
+    let first = post("Bearer k", &after).await["messages"][1].to_string();
+    assert!(first.contains(RULE), "{first}");
+}
+
+#[tokio::test]
+async fn ctx_writes_the_summary_of_quoted_messages() {
+    for compaction in ["ctx", "off"] {
+        let rig = Rig::new(pi_provider(&[SUMMARY]), by(compaction)).await;
+        let history = conversation();
+        rig.post(CHAT, &chat("You are pi.", &history)).await;
+        let got = rig.post(CHAT, &pi_asks(&history[..6], "")).await;
+        let text = answer_text(Protocol::Chat, got.body.as_bytes());
+        let is_own = compaction == "ctx";
+        assert_eq!(text.contains(RULE) && text.contains("/maps/river2.txt"), is_own, "{text}");
+        assert!(!text.contains("/maps/river7.txt"), "only what is quoted: {text}");
+        let after = pi_continues(&text, &history[6..]);
+        rig.post(CHAT, &after).await;
+        assert_eq!(rig.last().json, after, "nothing is put back");
+        let sessions = rig.proxy.trace().sessions();
+        let records = sessions.iter().flat_map(|session| &session.requests);
+        assert_eq!(
+            records.filter(|record| record.compaction.is_some()).count(),
+            usize::from(is_own)
+        );
+    }
+}
