@@ -1,18 +1,18 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::{BlockKind, NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
+use ctx_text::{NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
 use std::collections::HashMap;
-use std::ops::Range;
 
 use ctx_core::{Block, Chars, EntryId, Role, ToolCall};
 
+use super::is_stale;
+use super::passages::Passage;
 use super::results::of_result;
 use super::speakers::Speakers;
 use crate::arguments::strings;
 use crate::command::command_line;
-use crate::files::patched;
+use crate::modified_files;
 use crate::{CitedMessage, RequiredFact};
-use ctx_text::output::is_foreign;
 
 /// Names of arguments that are a location: a file, a folder, an address.
 static PLACES: WordList = WordList::new("arguments.places");
@@ -110,14 +110,8 @@ impl Tokens {
             last: self.at,
             entry: self.entry.clone(),
         });
-        // The text comes from the source of highest weight, and is its longest form, but for a file
-        // the latest, and for a status the form that says it is one.
-        let fuller = match kind {
-            SpanKind::Path => true,
-            SpanKind::ErrorCode => text.starts_with("HTTP"),
-            _ => text.len() >= mention.text.len(),
-        };
-        if source > mention.source || source == mention.source && fuller {
+        // The text is the latest from the source of highest weight.
+        if source >= mention.source {
             text.clone_into(&mut mention.text);
         }
         mention.source = mention.source.max(source);
@@ -129,18 +123,15 @@ impl Tokens {
     /// Adds the tokens of text by a person or the model.
     fn prose(&mut self, reading: &Reading<'_>, source: Source) {
         let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
-        for block in reading.blocks.iter().filter(|block| block.kind != BlockKind::Listing) {
+        for block in reading.blocks.iter().filter(|block| !block.is_generated()) {
             let long = block.fenced.is_some_and(|lines| lines > SHORT_CODE);
             // Long code of a model was written to files; a user's is a log or a configuration.
             if long && source == Source::Assistant {
                 continue;
             }
-            let data = block.kind == BlockKind::Data;
-            let code = block.fenced.is_some() || data;
-            let own_frame = (block.kind == BlockKind::Frames).then(|| own_frame(block.text));
+            let code = block.fenced.is_some();
             for token in block.spans() {
-                let is_kept = own_frame.as_ref().is_none_or(|at| at.contains(&token.range.start));
-                if is_kept && left > 0 && matters(token, source, code, long || data) {
+                if left > 0 && matters(token, source, code, long) {
                     left -= 1;
                     self.add(token.kind, token.text, source);
                 }
@@ -163,11 +154,10 @@ impl Tokens {
                 if stands && value != "/" {
                     self.add(kind, value, source);
                 }
-            } else if matches!(argument.key, "patch" | "input" | "diff") {
-                for path in patched(value).into_iter().take(MOST_OF_CALL) {
-                    self.add(SpanKind::Path, &path, Source::Changed);
-                }
             }
+        }
+        for path in modified_files(call).into_iter().take(MOST_OF_CALL) {
+            self.add(SpanKind::Path, &path, Source::Changed);
         }
     }
 
@@ -189,18 +179,11 @@ impl Tokens {
         }
     }
 
-    /// Returns the facts among `messages` messages, without those of `stale` forms that nothing else
-    /// mentions.
-    pub(super) fn facts(
-        &self,
-        messages: usize,
-        stale: &HashMap<NormalForm, usize>,
-    ) -> Vec<RequiredFact> {
+    /// Returns the facts among `messages` messages, without those that only passages in `gone` mention.
+    pub(super) fn facts(&self, messages: usize, gone: &[(Passage, usize)]) -> Vec<RequiredFact> {
         let last = messages.max(1) as f32;
-        let facts = self.found.iter().filter(|(form, mention)| {
-            stale.get(*form).is_none_or(|&superseded| mention.last > superseded)
-        });
-        let facts = facts.map(|(_, mention)| {
+        let valid = self.found.values().filter(|it| !is_stale(&it.text, it.last, gone));
+        let facts = valid.map(|mention| {
             let often = 0.02 * (mention.count.min(10)) as f32;
             let late = 0.2 * (mention.last + 1) as f32 / last;
             RequiredFact {
@@ -241,21 +224,6 @@ fn matters(token: &Span<'_>, source: Source, in_code: bool, long: bool) -> bool 
         }
         SpanKind::CodeName => !in_code && (token.quoted || user),
     }
-}
-
-/// Finds the frame of a stack trace that is kept: the first in the project's own code or, in Python, the
-/// last.
-fn own_frame(frames: &str) -> Range<usize> {
-    let (mut own, mut end) = (0..0, 0);
-    for line in frames.split_inclusive('\n') {
-        let start = end;
-        end += line.len();
-        let is_python = line.trim_start().starts_with("File \"");
-        if !is_foreign(line) && (own.is_empty() || is_python) {
-            own = start..end;
-        }
-    }
-    own
 }
 
 /// Whether the tool with this name changes files.

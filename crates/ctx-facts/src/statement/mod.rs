@@ -1,7 +1,6 @@
 //! What a statement is about, and which values it gives.
 
 mod cues;
-mod digits;
 mod parts;
 mod relation;
 mod values;
@@ -10,7 +9,7 @@ use std::ops::Range;
 
 use ctx_core::Chars;
 use ctx_core::text::head;
-use ctx_text::{Gist, gist, is_cjk, is_courtesy, is_step};
+use ctx_text::{Gist, gist, is_cjk, is_courtesy};
 
 use cues::{Cue, cues};
 use parts::Part;
@@ -30,8 +29,6 @@ pub struct Statement {
     values: Vec<Value>,
     /// The values that contain digits, as written from their first digit on.
     written: Vec<String>,
-    /// The key that it gives a value: `LOG_LEVEL=info`.
-    key: Option<String>,
     /// The cues that stand outside its values.
     cues: Vec<Cue>,
     /// The slots it fills, as bits.
@@ -40,8 +37,6 @@ pub struct Statement {
     status: Option<bool>,
     /// Whether it asks.
     asks: bool,
-    /// Whether it names a task: "fix the login".
-    is_task: bool,
     /// Whether it consists of clauses: a new value often comes with its reason.
     has_clauses: bool,
 }
@@ -56,13 +51,12 @@ impl Statement {
     /// Parses a statement.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let text = &*digits::digits(head(text, LONGEST));
+        let text = head(text, LONGEST);
         let lower = lowered(text);
         let mut out = Self { gist: gist(text), ..Self::default() };
         let mut cues = cues(&lower);
         let mut rest = text.to_owned();
         out.spans(text, &mut rest);
-        out.times(&mut rest);
         out.names(&mut rest, &cues);
         out.led_names(&mut rest, &cues);
         cues.retain(|(_, range)| out.values.iter().all(|value| !overlap(&value.range, range)));
@@ -75,10 +69,7 @@ impl Statement {
         }
         out.subject = gist(&rest).words;
         out.read_parts(&lower, &rest, &cues);
-        let key = text.split_once('=').map(|(key, _)| key);
-        out.key = key.filter(|key| !key.contains(char::is_whitespace)).map(str::to_owned);
         let clauses = text.split([',', ';', ':', '，', '；', '：']).filter(|it| !is_courtesy(it));
-        out.is_task = is_step(text);
         out.has_clauses = clauses.count() > 1;
         out.asks = text.trim_end().ends_with(['?', '？']);
         out
