@@ -1,6 +1,7 @@
 //! Merges the previous summary with newer notes.
 
-use ctx_core::EntryId;
+use ctx_core::text::head_chars;
+use ctx_core::{EntryId, Role};
 use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
@@ -9,12 +10,15 @@ use super::note::{
     EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, TOKENS, is_work, normal, shared, words,
 };
 use super::talk::WIDE;
+use super::turns::Turn;
 use super::user::{asks, drop_answer};
 use crate::{Field, StructuredSummary, SummaryLine};
-use ctx_text::{WordList, clip_to_width, sentences};
+use ctx_text::{Signal, WordList, clip_to_width, sentences};
 
 /// The maximum number of reports that a plan is compared with, newest first.
 const COMPARED: usize = 300;
+/// The characters of a request that are compared.
+const LONGEST: usize = 600;
 
 /// Adds the lines of the previous summary. A newer plan replaces its next steps.
 pub(super) fn merge(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
@@ -104,20 +108,38 @@ fn relabel_goals(earlier: &[Note], notes: &mut [Note]) {
     }
 }
 
-/// Removes planned work that is reported finished later.
-pub(super) fn settle(notes: &mut Vec<Note>) {
-    let mut done: Vec<(i64, Vec<u64>)> = notes
-        .iter()
-        .filter(|note| note.field == Field::Done)
-        .map(|note| (note.order, words(&note.text)))
-        .collect();
+/// Removes planned work that is reported finished later, that a later turn was about, or before the end
+/// of all work. Work that waits for someone else is not done when everything else is.
+pub(super) fn settle(job: &ExtractInput<'_>, turns: &[Turn], notes: &mut Vec<Note>) {
+    let over = turns.split_last().map_or(&[][..], |(_, over)| over).iter();
+    let asked = over.map(|turn| (turn.range.start as i64, words(head_chars(&turn.ask, LONGEST))));
+    let reports = notes.iter().filter(|note| note.field == Field::Done);
+    let mut done: Vec<(i64, Vec<u64>)> =
+        reports.map(|note| (note.order, words(&note.text))).chain(asked).collect();
     done.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     done.truncate(COMPARED);
-    notes.retain(|note| {
-        let is_open = matches!(note.field, Field::InProgress | Field::Blocked | Field::NextSteps);
-        let planned = words(&note.text);
-        !is_open || !done.iter().any(|(at, done)| *at > note.order && covers(done, &planned))
+    let ended = job.messages.iter().rposition(|said| {
+        said.message.role == Role::Assistant && says_all(&said.message.plain_text())
     });
+    notes.retain(|note| {
+        let is_ended = ended.is_some_and(|at| note.order < at as i64);
+        let is_done = || {
+            let planned = words(&note.text);
+            done.iter().any(|(at, done)| *at > note.order && covers(done, &planned))
+        };
+        match note.field {
+            Field::InProgress | Field::NextSteps => !is_ended && !is_done(),
+            Field::Blocked => !is_done(),
+            _ => true,
+        }
+    });
+}
+
+/// Whether a message reports the end of all work.
+fn says_all(text: &str) -> bool {
+    static ALL: WordList = WordList::new("ended.all");
+    let is_end = |s: &str| ALL.is_in(&s.to_lowercase()) && Signal::of(s).done;
+    text.lines().flat_map(sentences).any(is_end)
 }
 
 /// Whether a report covers planned work: it contains two thirds of its words.

@@ -86,7 +86,7 @@ impl<'a> Candidates<'a> {
         notes.extend(work::notes(job));
         notes.extend(talk::of_facts(job, &turns));
         let mut notes = earlier::merge(job, notes);
-        earlier::settle(&mut notes);
+        earlier::settle(job, &turns, &mut notes);
         let mut notes = fill::distinct(focus::apply(job, notes));
         replaced::drop_replaced(&mut notes);
         Self { job, turns, notes }

@@ -1,9 +1,18 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
+use std::sync::LazyLock;
+
 use ctx_text::{BlockKind, Bullet, bullet, read, sentences};
+use regex::Regex;
 
 use crate::Field;
 use crate::structured::{Place, heading_place};
+
+/// The name of an option in a line, a table or a heading: `**Option 2: x**`, `| B | x |`, `(C) x`.
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?(?:[A-F]|\d{1,2})\s*[.):：|*]";
+    Regex::new(pattern).expect("a test uses the pattern")
+});
 
 /// A line of prose, without its list marker or Markdown heading.
 #[derive(Clone, Debug)]
@@ -21,6 +30,11 @@ pub(super) struct Passage<'a> {
 }
 
 impl Passage<'_> {
+    /// Whether it is an item of a list, also of one with names: "**Option A**: x", "B. y".
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_item || OPTION.is_match(self.text)
+    }
+
     /// Returns the last sentence of the lead.
     pub(super) fn last_of_lead(&self) -> &str {
         self.lead.and_then(|lead| sentences(lead).pop()).unwrap_or_default()

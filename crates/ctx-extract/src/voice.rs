@@ -211,9 +211,9 @@ fn is_own_work(sentence: &str) -> bool {
 
 /// Whether a question leads to a list, or follows its numbered items: it offers options.
 fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
-    let Some(first) = list.first().filter(|first| first.is_item) else { return false };
+    let Some(first) = list.first().filter(|first| first.is_listed()) else { return false };
     let asks = |text: &str| Signal::of(text).question;
-    let next = next.filter(|next| !next.is_item && first.number.is_some());
+    let next = next.filter(|next| !next.is_item && (first.number.is_some() || !first.is_item));
     asks(first.last_of_lead()) || next.and_then(|next| sentences(next.text).pop()).is_some_and(asks)
 }
 
@@ -225,5 +225,9 @@ fn is_prose(text: &str) -> bool {
 }
 
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
-    first.is_item && other.is_item && first.lead == other.lead && first.under == other.under
+    first.is_listed()
+        && other.is_listed()
+        && first.is_item == other.is_item
+        && first.lead == other.lead
+        && first.under == other.under
 }

@@ -56,11 +56,6 @@ impl<'a> Block<'a> {
         self.spans.get_or_init(|| spans(self.text))
     }
 
-    /// Whether it lists words or stack frames.
-    pub fn is_generated(&self) -> bool {
-        matches!(self.kind, BlockKind::Listing | BlockKind::Frames)
-    }
-
     /// Whether a person or a model wrote it as prose, unlike code and what programs print.
     pub fn is_prose(&self) -> bool {
         use BlockKind::{Heading, Item, Paragraph};

@@ -6,6 +6,8 @@ use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_ste
 use super::personal::is_personal;
 use crate::{FactKind, Statement};
 
+/// Words that make a general statement a demand: "from now on".
+static AHEAD: WordList = WordList::new("demand.ahead");
 static REASONS: WordList = WordList::new("decision.reasons");
 /// Words by which a question asks for something: "can you", "please".
 static ADDRESSED: WordList = WordList::new("request.addressed");
@@ -34,9 +36,7 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
     let (kind, weight) = match marks {
         _ if is_courtesy(sentence) || is_assent(sentence) => return None,
         _ if asks && !is_addressed(sentence) => (FactKind::Request, 0.52),
-        Marks { standing: true, .. } if marks.constraint || marks.request => {
-            (FactKind::Pinned, 0.9)
-        }
+        Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
         Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
         _ if is_personal(sentence) => (FactKind::Personal, 0.52),
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
@@ -74,6 +74,11 @@ fn says_little(sentence: &str) -> bool {
     let statement = Statement::of(sentence);
     (width < SHORT || statement.gist.words.len() < 2) && !statement.has_value()
         || width < REMARK && Signal::of(sentence).chatter
+}
+
+/// Whether a general statement is a demand, unlike "it crashes every time".
+fn demands(marks: &Marks, sentence: &str) -> bool {
+    marks.constraint || marks.request || AHEAD.is_in(&sentence.to_ascii_lowercase())
 }
 
 /// Whether a sentence gives a reason.

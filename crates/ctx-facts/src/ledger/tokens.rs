@@ -1,7 +1,9 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::{NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
+use ctx_text::output::is_foreign;
+use ctx_text::{BlockKind, NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
 use std::collections::HashMap;
+use std::ops::Range;
 
 use ctx_core::{Block, Chars, EntryId, Role, ToolCall};
 
@@ -110,8 +112,9 @@ impl Tokens {
             last: self.at,
             entry: self.entry.clone(),
         });
-        // The text is the latest from the source of highest weight.
-        if source >= mention.source {
+        // The text comes from the source of highest weight: its longest form, but for a file the latest.
+        let fuller = kind == SpanKind::Path || text.len() >= mention.text.len();
+        if source > mention.source || source == mention.source && fuller {
             text.clone_into(&mut mention.text);
         }
         mention.source = mention.source.max(source);
@@ -123,15 +126,17 @@ impl Tokens {
     /// Adds the tokens of text by a person or the model.
     fn prose(&mut self, reading: &Reading<'_>, source: Source) {
         let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
-        for block in reading.blocks.iter().filter(|block| !block.is_generated()) {
+        for block in reading.blocks.iter().filter(|block| block.kind != BlockKind::Listing) {
             let long = block.fenced.is_some_and(|lines| lines > SHORT_CODE);
             // Long code of a model was written to files; a user's is a log or a configuration.
             if long && source == Source::Assistant {
                 continue;
             }
             let code = block.fenced.is_some();
+            let own_frame = (block.kind == BlockKind::Frames).then(|| own_frame(block.text));
             for token in block.spans() {
-                if left > 0 && matters(token, source, code, long) {
+                let is_kept = own_frame.as_ref().is_none_or(|at| at.contains(&token.range.start));
+                if is_kept && left > 0 && matters(token, source, code, long) {
                     left -= 1;
                     self.add(token.kind, token.text, source);
                 }
@@ -224,6 +229,21 @@ fn matters(token: &Span<'_>, source: Source, in_code: bool, long: bool) -> bool 
         }
         SpanKind::CodeName => !in_code && (token.quoted || user),
     }
+}
+
+/// Finds the frame of a stack trace that is kept: the first in the project's own code or, in Python, the
+/// last.
+fn own_frame(frames: &str) -> Range<usize> {
+    let (mut own, mut end) = (0..0, 0);
+    for line in frames.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let is_python = line.trim_start().starts_with("File \"");
+        if !is_foreign(line) && (own.is_empty() || is_python) {
+            own = start..end;
+        }
+    }
+    own
 }
 
 /// Whether the tool with this name changes files.

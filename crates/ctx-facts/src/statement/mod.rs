@@ -1,6 +1,7 @@
 //! What a statement is about, and which values it gives.
 
 mod cues;
+mod digits;
 mod parts;
 mod relation;
 mod values;
@@ -9,7 +10,7 @@ use std::ops::Range;
 
 use ctx_core::Chars;
 use ctx_core::text::head;
-use ctx_text::{Gist, gist, is_cjk, is_courtesy};
+use ctx_text::{Gist, gist, is_cjk, is_courtesy, is_step};
 
 use cues::{Cue, cues};
 use parts::Part;
@@ -29,6 +30,8 @@ pub struct Statement {
     values: Vec<Value>,
     /// The values that contain digits, as written from their first digit on.
     written: Vec<String>,
+    /// The key that it gives a value: `LOG_LEVEL=info`.
+    key: Option<String>,
     /// The cues that stand outside its values.
     cues: Vec<Cue>,
     /// The slots it fills, as bits.
@@ -37,6 +40,8 @@ pub struct Statement {
     status: Option<bool>,
     /// Whether it asks.
     asks: bool,
+    /// Whether it names a task: "fix the login".
+    is_task: bool,
     /// Whether it consists of clauses: a new value often comes with its reason.
     has_clauses: bool,
 }
@@ -51,7 +56,7 @@ impl Statement {
     /// Parses a statement.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let text = head(text, LONGEST);
+        let text = &*digits::digits(head(text, LONGEST));
         let lower = lowered(text);
         let mut out = Self { gist: gist(text), ..Self::default() };
         let mut cues = cues(&lower);
@@ -69,6 +74,9 @@ impl Statement {
         }
         out.subject = gist(&rest).words;
         out.read_parts(&lower, &rest, &cues);
+        let key = text.split_once('=').map(|(key, _)| key);
+        out.key = key.filter(|key| !key.contains(char::is_whitespace)).map(str::to_owned);
+        out.is_task = is_step(text);
         let clauses = text.split([',', ';', ':', '，', '；', '：']).filter(|it| !is_courtesy(it));
         out.has_clauses = clauses.count() > 1;
         out.asks = text.trim_end().ends_with(['?', '？']);

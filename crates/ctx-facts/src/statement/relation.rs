@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::cues::Cue;
 use super::parts::Part;
-use super::values::{Value, ValueKind};
+use super::values::{PREFERENCES, Value, ValueKind};
 use super::{Statement, UNIQUE};
 
 /// A measure of what two statements have in common or where they differ, with its name: 0 to 1.
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns the features.
-    pub fn features(&self) -> [Feature; 21] {
+    pub fn features(&self) -> [Feature; 28] {
         let (new, old) = (self.new, self.old);
         let known = old.parts.iter().filter(|part| new.has_part(part.word)).count();
         let of_old = known as f32 / old.parts.len().max(1) as f32;
@@ -79,28 +79,36 @@ impl<'a> Comparison<'a> {
             || self.new.status != self.old.status && self.changes_status() && self.value;
         let at_end = self.differ_at_end();
         let qualifies = self.differ(|a, b| a.is_qualifier && b.is_qualifier);
+        let topic = old.parts.first().is_some_and(|part| new.has_part(part.word));
         let is = |is: bool| f32::from(u8::from(is));
         [
             ("bias", 1.0),
             ("known", known.min(4) as f32 / 4.0),
             ("of_old", of_old),
+            ("topic", is(topic)),
             ("unit", is(self.differ_in_unit())),
             ("choice", is(self.choice)),
+            ("preference", is(self.prefers_other())),
             ("kinds", is(self.kinds)),
             ("beside", is(self.names_both())),
+            ("repeats", is(self.repeats() && !at_end)),
             ("slot", is(in_slot)),
             ("status", is(self.changes_status() && !contrasts) * of_old),
             ("flips", is(self.flips() && !contrasts) * of_old),
             ("past", is(self.past)),
             ("corrects", is(new.has(Cue::Correction))),
             ("news", is(news)),
+            ("news_value", is(news && self.value)),
             ("news_of_old", is(news) * of_old),
             ("news_names", is(news && new.held().any(|value| old.gives(value)))),
+            ("news_subject", is(news && self.value && new.has_subject_of(old))),
             ("contrasts", is(contrasts)),
             ("qualifies", is(qualifies)),
             ("end", is(at_end)),
             ("one_value", is(self.value && old.runs(new) == 1 && new.runs(old) == 1)),
             ("adds", is(new.has(Cue::Addition))),
+            ("task_news", is(new.is_task && news)),
+            ("tasks", is(new.is_task && old.is_task)),
             ("clauses_value", is(new.has_clauses && self.value)),
         ]
     }
@@ -118,13 +126,18 @@ impl<'a> Comparison<'a> {
     /// weights decide.
     pub fn certain(&self) -> Option<bool> {
         let is_related = self.is_related || self.slots != 0 || self.choice || self.past;
-        if self.denies() || self.is_unique() {
+        if self.denies() || self.assigns() || self.is_unique() {
             Some(true)
         } else if !is_related || self.new.supposes() || !self.conflicts() {
             Some(false)
         } else {
             None
         }
+    }
+
+    /// Whether both give the same key a value: `LOG_LEVEL=info`.
+    fn assigns(&self) -> bool {
+        self.new.key.is_some() && self.new.key == self.old.key && self.new.gist != self.old.gist
     }
 
     /// Whether one says exactly what the other denies.
@@ -179,6 +192,12 @@ impl<'a> Comparison<'a> {
             })
     }
 
+    /// Whether the later statement gives the values of the earlier one again, and no other.
+    fn repeats(&self) -> bool {
+        let values = &self.old.values;
+        !self.value && !self.past && !values.is_empty() && values.iter().all(|v| self.new.gives(v))
+    }
+
     /// Whether one denies what the other one affirms, or allows what it forbids.
     fn flips(&self) -> bool {
         let (new, old) = (&self.new.gist, &self.old.gist);
@@ -199,6 +218,11 @@ impl<'a> Comparison<'a> {
             let own = || self.new.values.iter().filter(|own| own.kind == was.kind);
             own().any(|own| own.text == was.text) && own().any(|own| !self.old.gives(own))
         })
+    }
+
+    /// Whether both state the same preference, such as the language of answers, differently.
+    fn prefers_other(&self) -> bool {
+        (0..PREFERENCES).any(|list| self.new.differs(self.old, ValueKind::Choice(list)))
     }
 }
 
@@ -230,6 +254,10 @@ impl Statement {
     /// Returns the values that hold.
     fn held(&self) -> impl Iterator<Item = &Value> {
         self.values.iter().filter(|value| !value.is_past)
+    }
+
+    fn has_subject_of(&self, other: &Self) -> bool {
+        other.subject.iter().all(|word| self.subject.binary_search(word).is_ok())
     }
 
     /// Whether it gives this value, as one that holds.

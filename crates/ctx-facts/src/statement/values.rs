@@ -51,6 +51,9 @@ impl ValueKind {
 /// The maximum length of a value after a word such as 到, in characters.
 const LED: usize = 8;
 
+/// The first lists: a user has one of these for the whole session.
+pub(super) const PREFERENCES: usize = 4;
+
 /// Groups of tools of which a project uses one.
 static RIVALS: WordList = WordList::new("rivals");
 impl Statement {

@@ -21,6 +21,12 @@ pub fn is_frame(line: &str) -> bool {
     FRAME.is_match(line)
 }
 
+/// Whether a stack frame is in library code.
+pub fn is_foreign(line: &str) -> bool {
+    static LIBRARIES: WordList = WordList::new("output.library_frames");
+    LIBRARIES.is_in(line)
+}
+
 /// The lengths of an output's beginning and end that are read; totals are at the end.
 const HEAD: Chars = Chars(40_000);
 const TAIL: Chars = Chars(20_000);

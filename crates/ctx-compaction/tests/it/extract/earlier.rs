@@ -33,6 +33,18 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
     let (measured, written) = ("Benchmark against main", "CHANGELOG line, commit");
     for (script, stay, gone) in [
         ("U: and the docs?\nA: They are short.", vec![begun, measured, written], vec![]),
+        // Done in a later turn that is complete.
+        (
+            "U: Each command should have a test that it reads the header. Keep them tiny.\n\
+             A: I put them next to the commands.\nU: and the docs?\nA: They are short.",
+            vec![measured, written],
+            vec![begun],
+        ),
+        (
+            "U: and the docs?\nA: Both gaps filled, all green, committed as 9c41e07.",
+            vec![],
+            vec![begun, measured, written],
+        ),
         // Reported as done.
         (
             "U: one line for the users\nA: I wrote the CHANGELOG line and committed it.\n\

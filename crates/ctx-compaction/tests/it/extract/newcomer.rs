@@ -164,18 +164,8 @@ fn what_was_put_off_stays_open() {
             &[],
         ),
         (
-            "U: add the export\nA: The export is in `src/export.rs`. I will do the retry on timeouts later.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
-            &[("Next Steps", "I will do the retry on timeouts later.")],
-            &[],
-        ),
-        (
             "U: add the export\nA: The export is in `src/export.rs`, but the migration is not done yet.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
             &[("Next Steps", "the migration is not done yet")],
-            &[],
-        ),
-        (
-            "U: add the export. We'll look at the Windows build later.\nA: The export is in `src/export.rs`.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
-            &[("Next Steps", "We'll look at the Windows build later.")],
             &[],
         ),
         (
