@@ -9,7 +9,6 @@ use super::agreement::ANSWER;
 use super::note::{
     FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, shared, without_marks, words,
 };
-use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
@@ -114,7 +113,7 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
         may_be_part && !is_quoted && longer.contains(text)
             || may_echo && is_echo()
             || are_reports
-                && !is_commit(&notes[at])
+                && !notes[at].text.starts_with("Commit [")
                 && own.len() >= 4
                 && stays(theirs.len(), own.len())
                 && shared(own, theirs) * 4 >= own.len() * 3

@@ -3,7 +3,7 @@
 use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
-use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
+use super::edges::{ends_word, group_len, is_command, leading};
 use super::{Span, SpanKind, code, date, number, path, phrase};
 use crate::fold::is_cjk;
 
@@ -169,12 +169,9 @@ impl<'a> Scan<'a> {
             return;
         }
         let text = self.text;
-        let before = text.slice(..start);
-        let after = text.slice(end..);
-        let quoted = in_backticks || is_between_quotes(before, after);
         if bare.contains("://") {
             if bare.len() <= LONGEST_URL && !bare.starts_with(':') && !bare.ends_with("://") {
-                self.push(SpanKind::Url, start..end, quoted, false);
+                self.push(SpanKind::Url, start..end, in_backticks, false);
             }
             return;
         }
@@ -185,31 +182,31 @@ impl<'a> Scan<'a> {
         let mentioned =
             bare.strip_prefix('@').filter(|path| path.contains('.') && !path.contains('@'));
         if let Some(len) = mentioned.and_then(|path| path::path_len(path, false)) {
-            self.push(SpanKind::Path, start + 1..start + 1 + len, quoted, false);
+            self.push(SpanKind::Path, start + 1..start + 1 + len, in_backticks, false);
             return;
         }
         let rest = text.slice(start..);
         if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
-            self.phrase(rest, start, quoted);
+            self.phrase(rest, start, in_backticks);
             return;
         }
         if let Some(len) = date::day_len(rest) {
-            self.push(SpanKind::Number, start..start + len, quoted, false);
+            self.push(SpanKind::Number, start..start + len, in_backticks, false);
             self.at = start + len;
             return;
         }
-        if let Some(kind) = Self::whole_word(bare, in_backticks, quoted) {
-            self.push(kind.0, start..start + kind.1, quoted, false);
+        if let Some(kind) = Self::whole_word(bare, in_backticks) {
+            self.push(kind.0, start..start + kind.1, in_backticks, false);
             return;
         }
-        if self.phrase(rest, start, quoted) {
+        if self.phrase(rest, start, in_backticks) {
             return;
         }
-        self.number(bare, start, quoted);
+        self.number(bare, start, in_backticks);
     }
 
     /// Classifies the word on its own, and returns how much of it counts.
-    fn whole_word(bare: &str, in_backticks: bool, quoted: bool) -> Option<(SpanKind, usize)> {
+    fn whole_word(bare: &str, in_backticks: bool) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
         if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
@@ -217,7 +214,7 @@ impl<'a> Scan<'a> {
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
             return Some((SpanKind::Url, bare.len()));
         }
-        if let Some(len) = path::path_len(bare, in_backticks || quoted) {
+        if let Some(len) = path::path_len(bare, in_backticks) {
             return Some((SpanKind::Path, len));
         }
         // `getUser()` is the name `getUser`, but `run` is a name only as `run()`.
@@ -247,9 +244,7 @@ impl<'a> Scan<'a> {
         let end = start + number.len;
         let before = text.slice(..start);
         if number.unit.is_empty() {
-            if phrase::is_status(&number.value, before) {
-                self.push(SpanKind::ErrorCode, start..end, quoted, false);
-            } else if let Some(lead) = phrase::chinese_lead(before) {
+            if let Some(lead) = phrase::chinese_lead(before) {
                 self.push(SpanKind::Id, start - lead..end, quoted, false);
             } else if is_numeral(before, text.slice(end..), &number.value) {
                 let is_count = !number.value.contains('.') && !bare.contains(',');

@@ -53,9 +53,9 @@ fn a_request_of_converse_is_read() {
 fn a_cut_history_of_converse_has_its_form() {
     let body = body().to_string();
     let request = parse("converse", &body);
-    let mut call = request.units[1].read();
+    let mut call = (*request.units[1].read()).clone();
     call.blocks.remove(0);
-    let mut result = request.units[2].read();
+    let mut result = (*request.units[2].read()).clone();
     if let Block::ToolResult(result) = &mut result.blocks[0] {
         result.content[0] = Block::text("short");
         result.is_error = true;
