@@ -7,7 +7,7 @@ use super::prose::{Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_facts::chooses;
-use ctx_text::{Signal, clip_to_width, sentences, width};
+use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
@@ -204,9 +204,14 @@ fn decides(signal: Signal, sentence: &str) -> bool {
 
 /// Whether a sentence is about its speaker: "I added", "已修复".
 fn is_own_work(sentence: &str) -> bool {
+    static OBJECTS: WordList = WordList::new("report_objects");
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric()).replace('’', "'");
-    let first = bare.split_whitespace().next().unwrap_or_default().to_lowercase();
-    bare.starts_with(['我', '已']) || matches!(&*first, "i" | "i've" | "we" | "we've")
+    let mut words = bare.split_whitespace().map(str::to_lowercase);
+    let (first, object) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    // "Updated the recipe" is a report, "Updated recipes use less" is not.
+    bare.starts_with(['我', '已'])
+        || matches!(&*first, "i" | "i've" | "we" | "we've")
+        || !OBJECTS.contains(&first) && OBJECTS.contains(&object)
 }
 
 /// Whether a question leads to a list, or follows its numbered items: it offers options.

@@ -30,3 +30,18 @@ pub(super) fn chinese_lead(before: &str) -> Option<usize> {
     let lead = LEADS.iter().find(|lead| bare.ends_with(**lead))?;
     Some(before.len() - bare.len() + lead.len())
 }
+
+/// HTTP statuses that are errors.
+static STATUSES: WordList = WordList::new("statuses");
+/// Words before a status.
+static RETURNS: WordList = WordList::new("status_leads");
+static RETURNS_ANYWHERE: WordList = WordList::new("status_leads_anywhere");
+
+/// Whether a number is an HTTP status, judging by the word before it.
+pub(super) fn is_status(number: &str, before: &str) -> bool {
+    let before = before.trim_end();
+    let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let is_returned = RETURNS.contains(last.to_ascii_lowercase().as_str())
+        || RETURNS_ANYWHERE.iter().any(|lead| before.ends_with(lead));
+    is_returned && STATUSES.contains(number)
+}

@@ -244,7 +244,9 @@ impl<'a> Scan<'a> {
         let end = start + number.len;
         let before = text.slice(..start);
         if number.unit.is_empty() {
-            if let Some(lead) = phrase::chinese_lead(before) {
+            if phrase::is_status(&number.value, before) {
+                self.push(SpanKind::ErrorCode, start..end, quoted, false);
+            } else if let Some(lead) = phrase::chinese_lead(before) {
                 self.push(SpanKind::Id, start - lead..end, quoted, false);
             } else if is_numeral(before, text.slice(end..), &number.value) {
                 let is_count = !number.value.contains('.') && !bare.contains(',');

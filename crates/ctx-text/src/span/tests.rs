@@ -56,6 +56,8 @@ fn tokens_are_what_they_look_like() {
             "HTTP 404, exit code 1, exited with code 137",
             &["ErrorCode HTTP 404", "ErrorCode exit code 1", "ErrorCode exited with code 137"],
         ),
+        ("returns 404 Not Found; got a 500.", &["ErrorCode 404", "ErrorCode 500"]),
+        ("接口返回 502", &["ErrorCode 502"]),
         ("java.lang.NullPointerException: x", &["ErrorCode java.lang.NullPointerException"]),
         ("TypeError: x is not", &["ErrorCode TypeError"]),
         (
