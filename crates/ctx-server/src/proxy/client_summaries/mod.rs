@@ -136,7 +136,7 @@ impl SummarisedHistory {
             if !is_found && may_have_summary(at, &message.plain_text()) {
                 let mut found = summaries_in(&message, earlier);
                 is_found = !found.is_empty();
-                found.retain(|summary| quote.is_none_or(|quote| quote.follows(summary)));
+                found.retain(|summary| quote.is_none_or(|quote| quote.has_summary(summary)));
                 if !found.is_empty() {
                     (entry, is_quoted) = (Arc::new(summary_entry(entry.id(), &found)), true);
                 }

@@ -28,27 +28,29 @@ impl Quote {
     /// Whether a message is quoted: its texts and the arguments of its calls, or what the user said
     /// between lines that the client adds.
     pub(super) fn has(&self, message: &Message) -> bool {
-        let text = message.plain_text();
-        if SummaryRequest::may_be(&text) {
+        let said = message.plain_text();
+        // Requests for summaries are conversations too.
+        if SummaryRequest::begins(&said) {
             return false;
         }
         let texts = message.blocks.iter().flat_map(texts);
         let mut texts =
             texts.map(|text| beginning(&text)).filter(|text| !text.is_empty()).peekable();
         texts.peek().is_some() && texts.all(|text| self.0.text.contains(&text))
-            || message.role == Role::User && self.0.asked.iter().any(|asked| says(&text, asked))
+            || message.role == Role::User && self.0.asked.iter().any(|asked| says(&said, asked))
     }
 
-    /// Whether a summary follows the quote, to be brought up to date.
-    pub(super) fn follows(&self, summary: &Remembered) -> bool {
-        self.0.rest.contains(&summary.normalised)
+    /// Whether the request has a summary, to be brought up to date.
+    pub(super) fn has_summary(&self, summary: &Remembered) -> bool {
+        [&self.0.rest, &self.0.text].iter().any(|text| text.contains(&summary.normalised))
     }
 
     /// Whether a history has all messages of the user.
     fn is_of(&self, history: &SummarisedHistory) -> bool {
         let messages = history.entries.iter().filter_map(|entry| entry.message().ok());
-        let texts: Vec<_> = messages.map(|message| message.plain_text()).collect();
-        let is_known = |asked: &String| texts.iter().any(|text| text.contains(asked.trim()));
+        let blocks: Vec<Block> = messages.flat_map(|message| message.blocks).collect();
+        let texts: Vec<String> = blocks.iter().flat_map(texts).collect();
+        let is_known = |asked: &String| texts.iter().any(|text| text.contains(asked));
         !texts.is_empty() && self.0.asked.iter().all(is_known)
     }
 }
@@ -88,7 +90,7 @@ pub(super) async fn quoted_history(
 
 /// Whether a message has the text on lines of its own, or after the time in brackets.
 fn says(message: &str, text: &str) -> bool {
-    let (message, text) = (message.trim(), text.trim());
+    let message = message.trim();
     let is_whole = |(at, _): (usize, &str)| {
         let (before, after) = (&message[..at], &message[at + text.len()..]);
         (before.is_empty() || before.ends_with('\n') || before.ends_with("] "))

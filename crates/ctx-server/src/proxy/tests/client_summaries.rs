@@ -333,7 +333,8 @@ fn said(text: &str) -> Value {
 
 fn chat(system: &str, messages: &[Value]) -> Value {
     let system = json!({ "role": "system", "content": system });
-    json!({ "model": "m", "messages": [&[system], messages].concat() })
+    let all = [&[system], messages].concat();
+    json!({ "model": "m", "messages": all })
 }
 
 /// Returns pi's request for a summary of these messages.
