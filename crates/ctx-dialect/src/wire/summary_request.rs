@@ -1,6 +1,6 @@
 //! Requests in which a client asks its own model for a summary of the conversation.
 
-use ctx_core::{Block, Role};
+use ctx_core::{Block, Message, Role};
 use memchr::memmem;
 
 use super::{OutgoingUnit, Request};
@@ -116,8 +116,8 @@ const FORMS: [Form; 7] = [
 pub struct QuotedHistory {
     /// The text of its messages.
     pub text: String,
-    /// What the messages of the user begin with, up to the next label.
-    pub asked: Vec<String>,
+    /// Its messages: those of the user, and what stands between them.
+    pub messages: Vec<Message>,
     /// What follows: an earlier summary, and the instructions.
     pub rest: String,
 }
@@ -205,16 +205,22 @@ impl SummaryRequest {
         let last = request.units.last()?.read().plain_text();
         let ends = ["\n</conversation>", "\n\n# Instructions\n"];
         let (text, rest) = ends.iter().find_map(|end| last.rsplit_once(end)).unwrap_or((&last, ""));
-        let asked = text.split(user).skip(1).filter_map(|part| {
+        let mut messages = Vec::new();
+        for (nth, part) in text.split(user).enumerate() {
             // OpenClaw names the sender: `[User sender={"id":"1"}]: `.
-            let said = if user.ends_with('\n') { part } else { part.split_once("]: ")?.1 };
-            said.split("\n\n[").next()?.split("\n# ASSISTANT\n").next()
-        });
-        Some(QuotedHistory {
-            asked: asked.map(|said| said.trim().to_owned()).collect(),
-            text: text.to_owned(),
-            rest: rest.to_owned(),
-        })
+            let labelled = part.split_once("]: ").filter(|_| nth > 0 && !user.ends_with('\n'));
+            let said = labelled.map_or(part, |(_, said)| said);
+            let ends = ["\n\n[", "\n# ASSISTANT\n"].iter().filter_map(|end| said.find(end));
+            // No message of the user stands before the first label.
+            let end = if nth == 0 { 0 } else { ends.min().unwrap_or(said.len()) };
+            let (asked, others) = said.split_at(end);
+            for (role, text) in [(Role::User, asked), (Role::Assistant, others)] {
+                if !text.trim().is_empty() {
+                    messages.push(Message::text(role, text.trim()));
+                }
+            }
+        }
+        Some(QuotedHistory { text: text.to_owned(), messages, rest: rest.to_owned() })
     }
 
     /// Returns the newest message, if it is such an answer already and only has to be repeated.

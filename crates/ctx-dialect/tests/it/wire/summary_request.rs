@@ -1,6 +1,7 @@
 //! Requests for a summary, shortened from recordings of the clients.
 
-use ctx_dialect::wire::{Request, SummaryRequest, route};
+use ctx_core::{Message, Role};
+use ctx_dialect::wire::{QuotedHistory, Request, SummaryRequest, route};
 use serde_json::{Value, json};
 
 const MESSAGES: &str = "/v1/messages";
@@ -113,17 +114,22 @@ fn a_quoted_history_has_what_the_user_asked() {
         let asked = SummaryRequest::of(&request).expect("recognised");
         (asked.quoted(&request).expect("quoted"), asked.focus(&request))
     };
+    let asked = |history: &QuotedHistory| -> Vec<String> {
+        let asked = history.messages.iter().filter(|message| message.role == Role::User);
+        asked.map(Message::plain_text).collect()
+    };
     let (history, focus) = quoted(HISTORY);
-    assert_eq!(history.asked, ["Fix it.\n\nBut not there.", "Go on."]);
+    assert_eq!(asked(&history), ["Fix it.\n\nBut not there.", "Go on."]);
+    assert!(history.messages[2].plain_text().contains("a.rs"), "{history:?}");
     assert!(history.text.ends_with("truncated]"), "{history:?}");
     assert!(history.rest.contains("fixed the pump"), "{history:?}");
     assert_eq!(focus.as_deref(), Some("the pump"));
     let headings = "A.\n\n## Open TODOs\nB.\n\n## Decisions\nAs stated above.";
     assert_eq!(history.with_sections("A.\n\n## Open TODOs\nB.\n".to_owned()), headings);
     let (history, _) = quoted(AIDER);
-    assert_eq!(history.asked, ["I spoke to you previously.\nI asked you.", "Go on."]);
+    assert_eq!(asked(&history), ["I spoke to you previously.\nI asked you.", "Go on."]);
     let (turn, focus) = quoted(TURN);
-    assert_eq!((turn.asked, focus), (vec!["Go on.".to_owned()], None));
+    assert_eq!((asked(&turn), focus), (vec!["Go on.".to_owned()], None));
     assert_eq!(turn.text, "# Conversation\n[User]: Go on.");
 }
 
