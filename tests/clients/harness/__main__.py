@@ -19,6 +19,7 @@ COMMANDS = (
     clients.OpenCodeCompaction,
     clients.Claude,
     clients.ClaudeCompaction,
+    clients.AiderCompaction,
     pi.PiCompaction,
     openclaw.OpenClawCompaction,
     *retrieval.ALL,
@@ -37,6 +38,8 @@ def missing(name):
         return libraries.Library(name).missing()
     if name.startswith("claude"):
         return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
+    if name.startswith("aider"):
+        return [] if clients.AIDER.exists() else list(PROXIED[name].needs)
     if name.startswith("pi"):
         return [] if pi.CLI.exists() else list(pi.NEEDS)
     if name.startswith(("gemini", "qwen")) and not NODE.exists():

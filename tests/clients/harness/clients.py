@@ -3,9 +3,10 @@
 import json
 import sqlite3
 
-from .room import CTX, MODULES, NODE
+from .room import CTX, INSTALLED, MODULES, NODE
 
 PLANTED = "Never push to the branch stable-7."  # a rule of the first turn
+AIDER = INSTALLED / "aider/bin/aider"
 CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
 
 
@@ -286,3 +287,24 @@ class ClaudeCompaction(Claude):
 
     def is_well(self, turn, code, out):
         return code == 0 and ("DONE" in out or turn in (3, 5))
+
+
+class AiderCompaction(Client):
+    """Aider, whose weak model summarises a long chat history. It has no tools."""
+
+    name = "aider-compaction"
+    needs = ("aider-chat@0.86.2",)
+    limit = 0
+    window = 200_000
+    turns = 6
+    tool = None
+    summary = "I asked you to read a big file of the workspace, and you read it in each turn."
+
+    def settings(self, room, base):
+        return {"OPENAI_API_BASE": f"{base}/v1", "OPENAI_API_KEY": "dummy"}
+
+    def command(self, turn):
+        quiet = ["--no-check-update", "--analytics-disable", "--no-show-model-warnings", "--yes-always", "--no-git"]
+        history = ["--restore-chat-history", "--max-chat-history-tokens", "400"]
+        command = [AIDER, "--model", "openai/fake-model", *quiet, *history]
+        return [*command, "--message", self.prompt(turn)]

@@ -104,9 +104,10 @@ def judge_compactions(client, alone, through, planted):
 def judge_summaries(client, alone, through, planted):
     """Returns the checks of a client that asks its own model for summaries."""
     # Requests for summaries have no tools, or end in the instruction.
-    asks = ("TEXT ONLY", "<state_snapshot>")
-    tools = lambda r: r["body"].get("tools") and not any(ask in json.dumps(last(r["body"])) for ask in asks)
-    lacks = lambda run: [r["number"] for r in run.requests if tools(r) and planted not in json.dumps(r["body"])]
+    asks = ("TEXT ONLY", "<state_snapshot>", "# USER")
+    has_tools = lambda r: r["body"].get("tools") or not client.tool
+    is_prompt = lambda r: has_tools(r) and not any(ask in json.dumps(last(r["body"])) for ask in asks)
+    lacks = lambda run: [r["number"] for r in run.requests if is_prompt(r) and planted not in json.dumps(r["body"])]
     yield f"without ctx: every turn is well ({complaints(alone)})", alone.well() == client.turns
     yield "without ctx: prompts lack the planted rule", bool(lacks(alone))
     yield f"every turn is well ({complaints(through)})", through.well() == client.turns

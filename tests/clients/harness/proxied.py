@@ -2,7 +2,7 @@
 
 from .clients import PLANTED
 from .judge import Run, judge, judge_compactions, judge_summaries, row
-from .room import WITHOUT_RESPONSES, Room, forgetting, reading
+from .room import TALKING, WITHOUT_RESPONSES, Room, forgetting, reading
 
 
 def judged(client, alone, through):
@@ -37,7 +37,7 @@ def held(client, turns, mode, base):
         # Settings first: some contain the workspace in the tool's arguments.
         client.settings(room, "")
         is_strict = client.is_right or mode != "alone"
-        steps = forgetting(client.summary) + reading(*client.tool)
+        steps = forgetting(client.summary) + (reading(*client.tool) if client.tool else TALKING)
         steps = steps if client.has_responses else [*WITHOUT_RESPONSES, *steps]
         upstream = room.provider(client.limit, steps, is_strict)
         environment = room.environment(client.settings(room, base(room, upstream)))

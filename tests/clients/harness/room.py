@@ -189,6 +189,15 @@ def reading(tool, arguments):
     ]
 
 
+# A model for clients without tools.
+TALKING = [
+    {
+        "when": {"newest": "BIGREAD"},
+        "reply": {"text": "DONE. " + "The file has many lines. " * 60},
+        "times": None,
+    }
+]
+
 # A server without the Responses API.
 WITHOUT_RESPONSES = [
     {
@@ -202,7 +211,7 @@ WITHOUT_RESPONSES = [
 def forgetting(summary):
     """A model that answers requests of clients for a summary with this one."""
     asks = ("Respond with TEXT ONLY", "<state_snapshot>", "anchored summary", "CONTEXT CHECKPOINT COMPACTION")
-    asks += ("<conversation>\n[", "# Conversation\n[")
+    asks += ("<conversation>\n[", "# Conversation\n[", "# USER\n")
     return [{"when": {"newest": ask}, "reply": {"text": summary}, "times": None} for ask in asks if summary]
 
 

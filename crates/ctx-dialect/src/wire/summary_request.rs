@@ -1,6 +1,6 @@
 //! Requests in which a client asks its own model for a summary of the conversation.
 
-use ctx_core::{Block, Role};
+use ctx_core::{Block, Message, Role};
 use memchr::memmem;
 
 use super::{OutgoingUnit, Request};
@@ -18,16 +18,22 @@ struct Form {
     contains: &'static [&'static str],
     /// The element of an answer with the summary; empty if all of it is the summary.
     tag: &'static str,
-    /// Whether the history is in the last text instead of the messages before it.
-    is_quoted: bool,
+    /// The beginning of a message of the user, if the history is in the last text instead of the
+    /// messages before it.
+    user: Option<&'static str>,
 }
 
 const SNAPSHOT: &str = "<state_snapshot>";
 
-/// The beginning of the message in which Codex keeps a summary, after the messages of the user.
-const CODEX_KEEPS: &str = "Another language model started to solve this problem";
+/// The beginning of the message in which Codex keeps a summary, after the messages of the user, Aider,
+/// after its examples, and pi, where it comes back from a branch.
+const KEEPS: [&str; 3] = [
+    "Another language model started to solve this problem",
+    "I spoke to you previously about a number of things.",
+    "The following is a summary of a branch that this conversation came back from",
+];
 
-const FORMS: [Form; 6] = [
+const FORMS: [Form; 7] = [
     // Claude Code 2.1.332: the history and the tools, as in other requests.
     Form {
         client: "claude-code",
@@ -39,7 +45,7 @@ const FORMS: [Form; 6] = [
         ],
         contains: &["<analysis>", "<summary>"],
         tag: "summary",
-        is_quoted: false,
+        user: None,
     },
     // Gemini CLI 0.61.0: the history alone; the second request has the first answer in it.
     Form {
@@ -52,7 +58,7 @@ const FORMS: [Form; 6] = [
         ],
         contains: &[SNAPSHOT],
         tag: "state_snapshot",
-        is_quoted: false,
+        user: None,
     },
     // Qwen Code 0.24.4: the history with its own system prompt, or with that of other requests.
     Form {
@@ -64,7 +70,7 @@ const FORMS: [Form; 6] = [
         ],
         contains: &[SNAPSHOT],
         tag: "state_snapshot",
-        is_quoted: false,
+        user: None,
     },
     // opencode 1.18.33: the history as text.
     Form {
@@ -73,17 +79,26 @@ const FORMS: [Form; 6] = [
         begins: &["Here is the conversation so far:"],
         contains: &["</conversation>"],
         tag: "",
-        is_quoted: true,
+        user: Some("\n[User"),
     },
     // pi 0.87.1, and OpenClaw 2026.9.6, which has its core: a history, the beginning of a turn, or a
     // branch as text.
     Form {
         client: "pi",
         system: "You are a context summarization assistant.",
-        begins: &["<conversation>\n[", "# Conversation\n["],
-        contains: &["]: "],
+        begins: &["<conversation>", "# Conversation"],
+        contains: &["\n[", "]: "],
         tag: "",
-        is_quoted: true,
+        user: Some("\n[User"),
+    },
+    // Aider 0.86.2: the oldest messages as text, with an earlier summary among them.
+    Form {
+        client: "aider",
+        system: "*Briefly* summarize this partial conversation about programming.",
+        begins: &["# USER", "# ASSISTANT"],
+        contains: &[],
+        tag: "",
+        user: Some("# USER\n"),
     },
     // Codex 0.169 with a provider of its own: the history, without tools.
     Form {
@@ -92,7 +107,7 @@ const FORMS: [Form; 6] = [
         begins: &["You are performing a CONTEXT CHECKPOINT COMPACTION."],
         contains: &["summary"],
         tag: "",
-        is_quoted: false,
+        user: None,
     },
 ];
 
@@ -101,8 +116,8 @@ const FORMS: [Form; 6] = [
 pub struct QuotedHistory {
     /// The text of its messages.
     pub text: String,
-    /// What the messages of the user begin with, up to the next label.
-    pub asked: Vec<String>,
+    /// Its messages: those of the user, and what stands between them.
+    pub messages: Vec<Message>,
     /// What follows: an earlier summary, and the instructions.
     pub rest: String,
 }
@@ -136,10 +151,17 @@ impl SummaryRequest {
         begins.any(|begin| memmem::find(body.as_bytes(), begin.as_bytes()).is_some())
     }
 
+    /// Whether a text of the user begins like one.
+    #[must_use]
+    pub fn begins(text: &str) -> bool {
+        let mut begins = FORMS.iter().flat_map(|form| form.begins);
+        begins.any(|begin| text.trim_start().starts_with(begin))
+    }
+
     /// Whether a message has a summary that stands after the first messages, by a search of its text.
     #[must_use]
     pub fn is_kept_in(message: &str) -> bool {
-        memmem::find(message.as_bytes(), CODEX_KEEPS.as_bytes()).is_some()
+        KEEPS.iter().any(|keeps| memmem::find(message.as_bytes(), keeps.as_bytes()).is_some())
     }
 
     /// Recognises one. What a tool result says is not the user's text.
@@ -173,23 +195,32 @@ impl SummaryRequest {
     /// Whether the history is a text in the request, instead of its messages.
     #[must_use]
     pub fn is_quoted(self) -> bool {
-        self.0.is_quoted
+        self.0.user.is_some()
     }
 
     /// Returns the history that is a text in the request; `None` if it has its messages.
     #[must_use]
     pub fn quoted(self, request: &Request<'_>) -> Option<QuotedHistory> {
-        let last = request.units.last().filter(|_| self.0.is_quoted)?.read().plain_text();
+        let user = self.0.user?;
+        let last = request.units.last()?.read().plain_text();
         let ends = ["\n</conversation>", "\n\n# Instructions\n"];
-        let (text, rest) = ends.iter().find_map(|end| last.rsplit_once(end))?;
-        // OpenClaw names the sender in the label: `[User sender={"id":"1"}]: `.
-        let asked = text.split("\n[User").skip(1).filter_map(|part| part.split_once("]: "));
-        let asked = asked.filter_map(|(_, said)| said.split("\n\n[").next());
-        Some(QuotedHistory {
-            asked: asked.map(str::to_owned).collect(),
-            text: text.to_owned(),
-            rest: rest.to_owned(),
-        })
+        let (text, rest) = ends.iter().find_map(|end| last.rsplit_once(end)).unwrap_or((&last, ""));
+        let mut messages = Vec::new();
+        for (nth, part) in text.split(user).enumerate() {
+            // OpenClaw names the sender: `[User sender={"id":"1"}]: `.
+            let labelled = part.split_once("]: ").filter(|_| nth > 0 && !user.ends_with('\n'));
+            let said = labelled.map_or(part, |(_, said)| said);
+            let ends = ["\n\n[", "\n# ASSISTANT\n"].iter().filter_map(|end| said.find(end));
+            // No message of the user stands before the first label.
+            let end = if nth == 0 { 0 } else { ends.min().unwrap_or(said.len()) };
+            let (asked, others) = said.split_at(end);
+            for (role, text) in [(Role::User, asked), (Role::Assistant, others)] {
+                if !text.trim().is_empty() {
+                    messages.push(Message::text(role, text.trim()));
+                }
+            }
+        }
+        Some(QuotedHistory { text: text.to_owned(), messages, rest: rest.to_owned() })
     }
 
     /// Returns the newest message, if it is such an answer already and only has to be repeated.

@@ -1,6 +1,7 @@
 //! Requests for a summary, shortened from recordings of the clients.
 
-use ctx_dialect::wire::{Request, SummaryRequest, route};
+use ctx_core::{Message, Role};
+use ctx_dialect::wire::{QuotedHistory, Request, SummaryRequest, route};
 use serde_json::{Value, json};
 
 const MESSAGES: &str = "/v1/messages";
@@ -23,6 +24,10 @@ const HISTORY: &str = "<conversation>\n[User]: Fix it.\n\nBut not there.\n\n[Ass
                        these exact section headings:\n## Open TODOs\n## Decisions\nFor them \
                        [...]\n\nAdditional focus: the pump";
 const TURN: &str = "# Conversation\n[User]: Go on.\n\n# Instructions\nThe messages above are [...]";
+
+const BRIEFLY: &str = "*Briefly* summarize this partial conversation about programming.\n[...]";
+const AIDER: &str =
+    "# USER\nI spoke to you previously.\nI asked you.\n# ASSISTANT\nOk.\n# USER\nGo on.\n";
 
 /// Returns the recognised client, and the number of messages without the text that asks.
 fn recognised(path: &str, body: &Value) -> Option<(&'static str, usize)> {
@@ -89,6 +94,8 @@ fn the_requests_of_clients_are_recognised() {
         text("user", conversation)] });
     assert_eq!(recognised(CHAT, &opencode), Some(("opencode", 1)));
 
+    let aider = json!({ "model": "m", "messages": [text("system", BRIEFLY), text("user", AIDER)] });
+    assert_eq!(recognised(CHAT, &aider), Some(("aider", 1)));
     for quoted in [HISTORY, TURN] {
         let pi = json!({ "model": "m", "messages": [text("system", PI), text("user", quoted)] });
         assert_eq!(recognised(CHAT, &pi), Some(("pi", 1)));
@@ -101,20 +108,28 @@ fn the_requests_of_clients_are_recognised() {
 fn a_quoted_history_has_what_the_user_asked() {
     let route = route("POST", CHAT).expect("valid");
     let quoted = |ask: &str| {
-        let body = json!({ "messages": [text("system", PI), text("user", ask)] }).to_string();
+        let system = if ask == AIDER { BRIEFLY } else { PI };
+        let body = json!({ "messages": [text("system", system), text("user", ask)] }).to_string();
         let request = Request::parse(&route, &body).expect("valid");
         let asked = SummaryRequest::of(&request).expect("recognised");
         (asked.quoted(&request).expect("quoted"), asked.focus(&request))
     };
+    let asked = |history: &QuotedHistory| -> Vec<String> {
+        let asked = history.messages.iter().filter(|message| message.role == Role::User);
+        asked.map(Message::plain_text).collect()
+    };
     let (history, focus) = quoted(HISTORY);
-    assert_eq!(history.asked, ["Fix it.\n\nBut not there.", "Go on."]);
+    assert_eq!(asked(&history), ["Fix it.\n\nBut not there.", "Go on."]);
+    assert!(history.messages[2].plain_text().contains("a.rs"), "{history:?}");
     assert!(history.text.ends_with("truncated]"), "{history:?}");
     assert!(history.rest.contains("fixed the pump"), "{history:?}");
     assert_eq!(focus.as_deref(), Some("the pump"));
     let headings = "A.\n\n## Open TODOs\nB.\n\n## Decisions\nAs stated above.";
     assert_eq!(history.with_sections("A.\n\n## Open TODOs\nB.\n".to_owned()), headings);
+    let (history, _) = quoted(AIDER);
+    assert_eq!(asked(&history), ["I spoke to you previously.\nI asked you.", "Go on."]);
     let (turn, focus) = quoted(TURN);
-    assert_eq!((turn.asked, focus), (vec!["Go on.".to_owned()], None));
+    assert_eq!((asked(&turn), focus), (vec!["Go on.".to_owned()], None));
     assert_eq!(turn.text, "# Conversation\n[User]: Go on.");
 }
 
@@ -139,6 +154,7 @@ fn an_imitation_is_not_recognised() {
         vec![text("user", "Generate a new <state_snapshot> based on the provided history.")],
         vec![text("user", "Here is the conversation so far: </conversation>")],
         vec![text("user", HISTORY)],
+        vec![text("user", AIDER)],
     ] {
         let mut all = vec![text("system", "You are an agent."), text("user", "Go on.")];
         all.extend(last);

@@ -33,7 +33,7 @@ use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
 use crate::trace::CompactionRecord;
 
-use quoted::{Quote, quoted_history};
+use quoted::{Quote, quoted_history, quoted_text};
 use saved::SummaryFiles;
 pub(super) use written::{answer, remember, summarise, summarise_quoted};
 
@@ -136,7 +136,7 @@ impl SummarisedHistory {
             if !is_found && may_have_summary(at, &message.plain_text()) {
                 let mut found = summaries_in(&message, earlier);
                 is_found = !found.is_empty();
-                found.retain(|summary| quote.is_none_or(|quote| quote.follows(summary)));
+                found.retain(|summary| quote.is_none_or(|quote| quote.has_summary(summary)));
                 if !found.is_empty() {
                     (entry, is_quoted) = (Arc::new(summary_entry(entry.id(), &found)), true);
                 }
@@ -241,20 +241,27 @@ impl AskedSummary {
         body: &Bytes,
         prepared: Option<Arc<Conversation>>,
     ) -> Option<Self> {
-        let history = if asked.is_quoted() {
-            let text = std::str::from_utf8(body).ok()?;
-            let request = Request::parse(&client_request.route, text).ok()?;
-            quoted_history(proxy, client_request, asked, &request).await?.1
-        } else {
-            let conversation = prepared?;
-            let state = conversation.state.lock().await;
-            let session = state.session.as_ref()?;
-            let mut history = SummarisedHistory::whole(proxy, client_request, session).ok()?;
-            // The newest message asks.
-            history.entries.pop();
-            history
-        };
+        let text = std::str::from_utf8(body).ok()?;
+        let request = Request::parse(&client_request.route, text).ok()?;
+        let found = quoted_history(proxy, client_request, asked, &request).await;
         let (protocol, owner) = (client_request.protocol(), owner(proxy, client_request));
+        let history = match found {
+            Some((_, history)) => history,
+            None => {
+                let conversation = prepared?;
+                let state = conversation.state.lock().await;
+                let session = state.session.as_ref()?;
+                if let Some(quoted) = asked.quoted(&request) {
+                    quoted_text(&quoted, session, &proxy.client_summaries.of(&owner))
+                } else {
+                    let mut whole =
+                        SummarisedHistory::whole(proxy, client_request, session).ok()?;
+                    // The newest message asks.
+                    whole.entries.pop();
+                    whole
+                }
+            }
+        };
         Some(Self { request: asked, protocol, owner, history, answer: Vec::new() })
     }
 

@@ -333,8 +333,8 @@ fn said(text: &str) -> Value {
 
 fn chat(system: &str, messages: &[Value]) -> Value {
     let system = json!({ "role": "system", "content": system });
-    let messages = [&[system], messages].concat();
-    json!({ "model": "m", "messages": messages })
+    let all = [&[system], messages].concat();
+    json!({ "model": "m", "messages": all })
 }
 
 /// Returns pi's request for a summary of these messages.
@@ -397,18 +397,20 @@ async fn what_a_summary_of_quoted_messages_lost_is_put_back() {
 #[tokio::test]
 async fn only_a_conversation_with_the_quoted_messages_is_used() {
     let history = conversation();
-    let rig = Rig::new(pi_provider(&[SUMMARY]), by("audit")).await;
+    let rig = Rig::new(pi_provider(&[SUMMARY]), by("ctx")).await;
     let post = async |key: &str, body: &Value| {
         let headers = [("authorization", key), ("content-type", "application/json")];
-        rig.send(Method::POST, CHAT, &headers, body.to_string()).await;
-        rig.last().json
+        let got = rig.send(Method::POST, CHAT, &headers, body.to_string()).await;
+        answer_text(Protocol::Chat, got.body.as_bytes())
     };
     post("Bearer other", &chat("You are pi.", &history)).await;
     let part = [&history[..3], &[user("Something else.")]].concat();
     post("Bearer k", &chat("You are pi.", &part)).await;
-    post("Bearer k", &pi_asks(&history, "")).await;
-    let after = pi_continues(SUMMARY, &[user("Go on.")]);
-    assert_eq!(post("Bearer k", &after).await, after);
+    // The model writes it, and what it lost of the text is put back.
+    assert_eq!(post("Bearer k", &pi_asks(&history, "")).await, SUMMARY);
+    post("Bearer k", &pi_continues(SUMMARY, &[user("Go on.")])).await;
+    let first = rig.last().json["messages"][1].to_string();
+    assert!(first.contains(RULE) && !first.contains("Something else"), "{first}");
     // A client may add the time and lines of its own to a message.
     let stamped = |message: &Value| match message["role"] == "user" {
         true => user(format!("[Sun 04:39 UTC] {}\n\nhost=a", message["content"].as_str().unwrap())),
@@ -416,9 +418,8 @@ async fn only_a_conversation_with_the_quoted_messages_is_used() {
     };
     let stamped: Vec<_> = history.iter().map(stamped).collect();
     post("Bearer k", &chat("You are OpenClaw.", &stamped)).await;
-    post("Bearer k", &pi_asks(&history, "")).await;
-    let first = post("Bearer k", &after).await["messages"][1].to_string();
-    assert!(first.contains(RULE), "{first}");
+    let text = post("Bearer k", &pi_asks(&history, "")).await;
+    assert!(text != SUMMARY && text.contains(RULE), "{text}");
 }
 
 #[tokio::test]
