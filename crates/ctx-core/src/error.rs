@@ -117,6 +117,19 @@ impl Error {
         self
     }
 
+    /// Adds a hint, unless there is one.
+    #[must_use]
+    pub fn hint_or(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// Returns another error of this kind, with the same hint.
+    #[must_use]
+    pub fn reworded(&self, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { hint: self.hint.clone(), ..Self::new(self.kind, message) }
+    }
+
     /// Marks the error as retryable.
     #[must_use]
     pub fn retryable(mut self) -> Self {

@@ -8,9 +8,13 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::http::header;
+use axum::response::IntoResponse;
 use cpu_time::ProcessTime;
 use ctx_config::Config;
 use ctx_core::Tokens;
@@ -21,7 +25,8 @@ use ctx_server::http::{Metrics, Server, Shutdown};
 use ctx_server::proxy::{Proxy, Settings, Upstreams, UpstreamsConfig};
 use ctx_server::trace::{Trace, TraceLimits};
 use ctx_session::Home;
-use ctx_testkit::provider::Fast;
+use ctx_testkit::provider::Api;
+use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -58,6 +63,63 @@ fn main() {
     });
 }
 
+const CHAT: &str = "data: {\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"created\":1767600000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"ok\"},\"finish_reason\":null}]}\n\n\
+    data: {\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"created\":1767600000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+    data: [DONE]\n\n";
+const RESPONSES: &str = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"f\",\"object\":\"response\",\"status\":\"in_progress\",\"output\":[]}}\n\n\
+    event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":1,\"item_id\":\"m\",\"output_index\":0,\"content_index\":0,\"delta\":\"ok\"}\n\n\
+    event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2,\"response\":{\"id\":\"f\",\"object\":\"response\",\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"ok\"}]}]}}\n\n";
+const MESSAGES: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"f\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[],\"stop_reason\":null,\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}}\n\n\
+    event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+    event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"ok\"}}\n\n\
+    event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+    event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\n\
+    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+const GEMINI: &str = "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"ok\"}]},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
+
+/// An upstream that answers each request with a small stream of events as soon as its body has
+/// arrived. It parses no body, and listens on loopback until the program ends.
+struct Fast {
+    address: SocketAddr,
+    count: Arc<AtomicU64>,
+}
+
+impl Fast {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket");
+        let address = listener.local_addr().expect("an address");
+        let count: Arc<AtomicU64> = Arc::default();
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || {
+            let answer = move |request| fast_answer(request, counted.clone());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+                axum::serve(listener, axum::Router::new().fallback(answer)).await
+            })
+        });
+        Self { address, count }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+async fn fast_answer(request: axum::extract::Request, count: Arc<AtomicU64>) -> impl IntoResponse {
+    let stream = match Api::of(request.method().as_str(), request.uri().path()) {
+        Some(Api::Responses) => RESPONSES,
+        Some(Api::Messages) => MESSAGES,
+        Some(Api::Gemini) => GEMINI,
+        _ => CHAT,
+    };
+    let mut body = request.into_body();
+    while let Some(Ok(_)) = body.frame().await {}
+    count.fetch_add(1, Ordering::Relaxed);
+    ([(header::CONTENT_TYPE, "text/event-stream")], stream)
+}
+
 /// A proxy on its own runtime, as if in its own process.
 struct Proxied {
     url: String,
@@ -70,7 +132,7 @@ struct Proxied {
 
 impl Proxied {
     fn start(window: u32) -> Self {
-        let upstream = Fast::start().expect("loopback can be listened on");
+        let upstream = Fast::start();
         let home = tempfile::tempdir().expect("a temporary folder");
         let config = Config::parse("{ server: { summaries: 'extractive' } }").expect("sound");
         let settings = Settings {
@@ -319,7 +381,7 @@ async fn memory() {
             one.await.expect("no client fails");
         }
         before = resident();
-        println!("| {} | {before} |", proxied.upstream.count());
+        println!("| {} | {before} |", proxied.upstream.count.load(Ordering::Relaxed));
     }
     println!(
         "at the end: {before} MiB, {} conversations recorded",

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::edit::{Entered, ask, drop_typed};
-use super::tools::{Approver, Permission, ToolAction};
+use super::tools::{Approver, ToolAction};
 use super::{Interrupt, Spinner};
 use crate::args::Tool;
 use crate::format::{escaped_lines, shortened};
@@ -54,20 +54,20 @@ impl Confirmation {
 
 #[async_trait]
 impl Approver for TerminalUser {
-    async fn ask(&self, action: ToolAction) -> Permission {
+    async fn ask(&self, action: ToolAction) -> Result<(), String> {
         let key = (action.tool, action.subject.clone());
         if self.always().contains(&key) {
-            return Permission::Granted;
+            return Ok(());
         }
-        let refused = |reason: &str| Permission::Refused(reason.to_owned());
+        let refused = |reason: &str| Err(reason.to_owned());
         let spinner = self.spinner.clone();
         let answered =
             tokio::task::spawn_blocking(move || spinner.beside(|| question(&action))).await;
         match answered {
-            Ok(Ok(Ok(Confirmation::Yes))) => Permission::Granted,
+            Ok(Ok(Ok(Confirmation::Yes))) => Ok(()),
             Ok(Ok(Ok(Confirmation::Always))) => {
                 self.always().insert(key);
-                Permission::Granted
+                Ok(())
             }
             Ok(Ok(Ok(Confirmation::No))) => refused("denied by the user"),
             Ok(Ok(Err(Entered::Interrupted))) => {

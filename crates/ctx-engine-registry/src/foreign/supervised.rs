@@ -212,10 +212,7 @@ impl SupervisedEngine {
     pub(super) fn strict_error(&self, unavailable: Unavailable) -> Result<String> {
         match unavailable {
             Unavailable { error: Some(error), .. } if self.is_strict() => {
-                Err(match error.hint_text() {
-                    Some(_) => error,
-                    None => error.hint(DEFAULT_HINT),
-                })
+                Err(error.hint_or(DEFAULT_HINT))
             }
             Unavailable { why, .. } if self.is_strict() => Err(self.unavailable(&why)),
             Unavailable { why, .. } => Ok(why),

@@ -1,7 +1,6 @@
 //! A cache of vectors, because a model may need minutes to embed the same texts again.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +8,8 @@ use async_trait::async_trait;
 use ctx_core::{Embedder, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
-/// The beginning of a vector cache file.
-const MAGIC: &[u8; 8] = b"ctxvec1\n";
-
-type Key = [u8; 16];
+/// Vectors by a hash of the embedder and the text. The file has them as JSON.
+type Vectors = HashMap<String, Vec<f32>>;
 
 /// An embedder that keeps vectors by text and embedder, in a file or in memory. A damaged file
 /// counts as empty, because its vectors can be computed again.
@@ -24,7 +21,7 @@ pub struct VectorCache {
 #[derive(Default)]
 struct Kept {
     file: Option<PathBuf>,
-    known: HashMap<Key, Vec<f32>>,
+    known: Vectors,
     is_changed: bool,
     fault: Option<Error>,
 }
@@ -35,7 +32,7 @@ impl VectorCache {
     #[must_use]
     pub fn new(embedder: Arc<dyn Embedder>, file: Option<&Path>) -> Self {
         let bytes = file.and_then(|file| ctx_disk::read(file).ok());
-        let known = bytes.and_then(|bytes| read(&bytes)).unwrap_or_default();
+        let known = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         let file = file.map(Path::to_owned);
         Self { embedder, kept: Mutex::new(Kept { file, known, ..Kept::default() }) }
     }
@@ -78,7 +75,7 @@ impl Embedder for VectorCache {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        let keys: Vec<Key> = texts.iter().map(|text| key(self.name(), text)).collect();
+        let keys: Vec<String> = texts.iter().map(|text| key(self.name(), text)).collect();
         let missing: Vec<usize> = {
             let kept = self.kept();
             (0..texts.len()).filter(|&n| !kept.known.contains_key(&keys[n])).collect()
@@ -93,51 +90,22 @@ impl Embedder for VectorCache {
         }
         let mut kept = self.kept();
         kept.is_changed |= !made.is_empty();
-        kept.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
+        kept.known.extend(missing.iter().map(|&n| keys[n].clone()).zip(made));
         Ok(keys.iter().map(|key| kept.known.get(key).cloned().unwrap_or_default()).collect())
     }
 }
 
-fn key(embedder: &str, text: &str) -> Key {
+fn key(embedder: &str, text: &str) -> String {
     let mut hash = Sha256::new();
     hash.update((embedder.len() as u64).to_le_bytes());
     hash.update(embedder);
     hash.update(text);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize()[..16]);
-    key
+    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The format: magic, then for each vector its key, its length (u32, little endian) and its numbers
-/// (f32).
-fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> ctx_core::Result<()> {
+fn write(file: &Path, known: &Vectors) -> ctx_core::Result<()> {
     ctx_disk::create_private_dir(ctx_disk::parent(file))?;
-    ctx_disk::replace(file, |out| {
-        out.write_all(MAGIC)?;
-        for (key, vector) in known {
-            out.write_all(key)?;
-            out.write_all(&(vector.len() as u32).to_le_bytes())?;
-            for number in vector {
-                out.write_all(&number.to_le_bytes())?;
-            }
-        }
-        Ok(())
-    })
-}
-
-fn read(bytes: &[u8]) -> Option<HashMap<Key, Vec<f32>>> {
-    let mut rest = bytes.strip_prefix(MAGIC)?;
-    let mut known = HashMap::new();
-    while !rest.is_empty() {
-        let (key, after) = rest.split_first_chunk::<16>()?;
-        let (length, after) = after.split_first_chunk::<4>()?;
-        let size = usize::try_from(u32::from_le_bytes(*length)).ok()?.checked_mul(4)?;
-        let (numbers, after) = after.split_at_checked(size)?;
-        let (numbers, _) = numbers.as_chunks::<4>();
-        known.insert(*key, numbers.iter().map(|number| f32::from_le_bytes(*number)).collect());
-        rest = after;
-    }
-    Some(known)
+    ctx_disk::replace(file, |out| Ok(serde_json::to_writer(out, known)?))
 }
 
 #[cfg(test)]
@@ -174,11 +142,13 @@ mod tests {
     fn written_vectors_are_read_and_a_damaged_file_is_empty() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new").join("vectors");
-        let known = HashMap::from([([1; 16], vec![0.5, -2.0]), ([2; 16], vec![])]);
-        write(&file, &known).unwrap();
+        let known = || VectorCache::new(Arc::new(Silent), Some(&file)).kept().known.clone();
+        assert!(known().is_empty());
+        let vectors = Vectors::from([("1".into(), vec![0.1, -2.0]), ("2".into(), vec![])]);
+        write(&file, &vectors).unwrap();
+        assert_eq!(known(), vectors);
         let bytes = std::fs::read(&file).unwrap();
-        assert_eq!(read(&bytes), Some(known));
-        assert_eq!(read(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(read(b"something else"), None);
+        std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(known().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
 use ctx_search::{Metadata, Segment, SegmentId};
-use serde_json::Value;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use super::{beam, locomo};
 
@@ -173,42 +173,26 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Reads a JSON file.
-pub(super) fn read_json(path: &Path) -> Result<Value> {
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = ctx_disk::read_to_string(path).map_err(|e| {
         Error::new(ErrorKind::Io, "cannot read labelled conversations")
             .with("path", path.display())
             .hint("give the path of a dataset on this machine; none comes with the program")
             .source(e)
     })?;
-    serde_json::from_str(&text).map_err(|e| {
-        Error::new(ErrorKind::Corrupt, "labelled conversations are not valid JSON")
-            .with("path", path.display())
-            .source(e)
-    })
+    parse(path, &mut serde_json::Deserializer::from_str(&text))
 }
 
-/// A place in a file, for errors.
-#[derive(Clone, Debug)]
-pub(super) struct JsonLocation {
-    pub(super) path: PathBuf,
-    pub(super) at: String,
-}
-
-impl JsonLocation {
-    pub(super) fn of(path: &Path) -> Self {
-        Self { path: path.to_owned(), at: String::new() }
-    }
-
-    pub(super) fn down(&self, step: impl std::fmt::Display) -> Self {
-        Self { path: self.path.clone(), at: format!("{}/{step}", self.at) }
-    }
-
-    /// Returns the error that the value at this place is not `expected`.
-    pub(super) fn wrong(&self, expected: &'static str) -> Error {
+/// Reads a value of a file. An error names its place.
+pub(super) fn parse<'de, T: Deserialize<'de>>(
+    path: &Path,
+    json: impl Deserializer<'de>,
+) -> Result<T> {
+    serde_path_to_error::deserialize(json).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "labelled conversations do not have the expected format")
-            .with("path", self.path.display())
-            .with("at", if self.at.is_empty() { "/" } else { &self.at })
-            .with("expected", expected)
+            .with("path", path.display())
+            .with("at", error.path())
+            .with("reason", error.inner())
             .hint("see `ctx eval recall --help` for the formats")
-    }
+    })
 }

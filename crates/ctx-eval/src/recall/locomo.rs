@@ -1,12 +1,13 @@
 //! LoCoMo: two people talk over months; questions refer to turns by session and number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use ctx_core::{Result, Role};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::conversation::{Conversation, JsonLocation, Question, entries, read_json};
+use super::conversation::{Conversation, Question, entries, parse, read_json};
 use super::dates;
 
 /// Categories by number.
@@ -28,79 +29,72 @@ pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
     Ok(found)
 }
 
-fn file(path: &Path) -> Result<Vec<Conversation>> {
-    let root = JsonLocation::of(path);
-    match read_json(path)? {
-        Value::Array(list) => {
-            let one = |(n, value): (usize, &Value)| conversation(value, &root.down(n), n);
-            list.iter().enumerate().map(one).collect()
-        }
-        value @ Value::Object(_) => Ok(vec![conversation(&value, &root, 0)?]),
-        _ => Err(root.wrong("a conversation, or a list of them")),
-    }
+#[derive(Deserialize)]
+struct Sample {
+    sample_id: Option<String>,
+    /// The sessions by their keys, and their dates.
+    conversation: BTreeMap<String, Value>,
+    qa: Vec<LabelledQuestion>,
 }
 
-fn conversation(value: &Value, place: &JsonLocation, n: usize) -> Result<Conversation> {
-    let name = value["sample_id"].as_str().map_or_else(|| n.to_string(), ToOwned::to_owned);
+#[derive(Deserialize)]
+struct Turn {
+    dia_id: String,
+    text: String,
+    speaker: Option<String>,
+    blip_caption: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LabelledQuestion {
+    question: String,
+    #[serde(default)]
+    category: Value,
+    #[serde(default)]
+    evidence: Value,
+}
+
+fn file(path: &Path) -> Result<Vec<Conversation>> {
+    let samples = match read_json(path)? {
+        Value::Array(list) => parse(path, Value::Array(list))?,
+        one => vec![parse(path, one)?],
+    };
+    samples.into_iter().enumerate().map(|(n, sample)| conversation(path, sample, n)).collect()
+}
+
+fn conversation(path: &Path, sample: Sample, n: usize) -> Result<Conversation> {
+    let name = sample.sample_id.unwrap_or_else(|| n.to_string());
     let mut conversation = Conversation { name, ..Conversation::default() };
-    let said = place.down("conversation");
-    let sessions = value["conversation"].as_object().ok_or_else(|| said.wrong("an object"))?;
+    let number = |key: &String| key.strip_prefix("session_")?.parse().ok();
+    let mut numbers: Vec<u32> = sample.conversation.keys().filter_map(number).collect();
+    numbers.sort_unstable();
     let mut turns = HashMap::new();
-    for number in session_numbers(sessions) {
-        session(sessions, number, &said, &mut conversation, &mut turns)?;
+    for number in numbers {
+        let key = format!("session_{number}");
+        let day = sample.conversation.get(&format!("{key}_date_time")).and_then(Value::as_str);
+        let time = day.and_then(dates::time).unwrap_or(dates::UNKNOWN);
+        let said: Vec<Turn> = parse(path, &sample.conversation[&key])
+            .map_err(|error| error.with("conversation", &conversation.name).with("in", &key))?;
+        for Turn { dia_id, mut text, speaker, blip_caption } in said {
+            if let Some(caption) = blip_caption {
+                text.push_str(&format!(" [shares image: {caption}]"));
+            }
+            let at = conversation.say(key.clone(), time, Role::User, speaker, text);
+            turns.entry(dia_id).or_insert(at);
+        }
     }
-    let asked = place.down("qa");
-    let questions = value["qa"].as_array().ok_or_else(|| asked.wrong("a list of questions"))?;
-    for (n, value) in questions.iter().enumerate() {
-        question(value, &asked.down(n), &turns, &mut conversation)?;
+    for labelled in sample.qa {
+        question(labelled, &turns, &mut conversation);
     }
     Ok(conversation)
 }
 
-/// Returns the numbers of the sessions that hold turns, in order.
-fn session_numbers(sessions: &Map<String, Value>) -> Vec<u32> {
-    let number = |key: &String| key.strip_prefix("session_")?.parse().ok();
-    let mut numbers: Vec<u32> = sessions.keys().filter_map(number).collect();
-    numbers.sort_unstable();
-    numbers
-}
-
-fn session(
-    sessions: &Map<String, Value>,
-    number: u32,
-    place: &JsonLocation,
-    conversation: &mut Conversation,
-    turns: &mut HashMap<String, usize>,
-) -> Result<()> {
-    let key = format!("session_{number}");
-    let place = place.down(&key);
-    let said = sessions.get(&key).and_then(Value::as_array);
-    let said = said.ok_or_else(|| place.wrong("a list of turns"))?;
-    let day = sessions.get(&format!("{key}_date_time")).and_then(Value::as_str);
-    let time = day.and_then(dates::time).unwrap_or(dates::UNKNOWN);
-    for (n, turn) in said.iter().enumerate() {
-        let place = place.down(n);
-        let text = |key: &str| turn[key].as_str().map(ToOwned::to_owned);
-        let id = text("dia_id").ok_or_else(|| place.down("dia_id").wrong("a text"))?;
-        let mut content = text("text").ok_or_else(|| place.down("text").wrong("a text"))?;
-        if let Some(caption) = turn["blip_caption"].as_str() {
-            content.push_str(&format!(" [shares image: {caption}]"));
-        }
-        let at = conversation.say(key.clone(), time, Role::User, text("speaker"), content);
-        turns.entry(id).or_insert(at);
-    }
-    Ok(())
-}
-
 fn question(
-    value: &Value,
-    place: &JsonLocation,
+    labelled: LabelledQuestion,
     turns: &HashMap<String, usize>,
     conversation: &mut Conversation,
-) -> Result<()> {
-    let text = value["question"].as_str();
-    let text = text.ok_or_else(|| place.down("question").wrong("a text"))?.to_owned();
-    let category = match &value["category"] {
+) {
+    let category = match &labelled.category {
         Value::Number(number) => {
             let known = number.as_u64().and_then(|n| CATEGORIES.get(n.checked_sub(1)? as usize));
             known.map_or_else(|| number.to_string(), |name| (*name).to_owned())
@@ -108,7 +102,7 @@ fn question(
         Value::String(name) => name.clone(),
         _ => "other".to_owned(),
     };
-    let references: Vec<&str> = match &value["evidence"] {
+    let references: Vec<&str> = match &labelled.evidence {
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
         Value::String(one) => vec![one],
         _ => Vec::new(),
@@ -117,9 +111,8 @@ fn question(
     for reference in references {
         find(reference, turns, conversation, &mut evidence);
     }
-    let counts = category != ADVERSARIAL;
+    let (text, counts) = (labelled.question, category != ADVERSARIAL);
     conversation.ask(Question { text, category, counts, evidence, recorded: None });
-    Ok(())
 }
 
 /// Returns the turns of a reference. It may name several turns (`D8:6; D9:17`), or be written

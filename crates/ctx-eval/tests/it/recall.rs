@@ -261,20 +261,25 @@ fn an_invalid_format_is_an_error_with_its_place() {
         let said = error.to_string();
         assert!(said.contains(at) && said.contains(name), "{said}");
     };
-    case(DatasetFormat::Locomo, "a.json", json!(7), "a conversation, or a list");
-    case(DatasetFormat::Locomo, "a.json", json!([{"qa": []}]), "/0/conversation");
+    case(DatasetFormat::Locomo, "a.json", json!(7), "expected struct Sample");
+    case(DatasetFormat::Locomo, "a.json", json!([{"qa": []}]), "missing field `conversation`");
     let text = json!([{"conversation": {"session_1": [{"dia_id": "D1:1", "text": 5}]}, "qa": []}]);
-    case(DatasetFormat::Locomo, "a.json", text, "/0/conversation/session_1/0/text");
-    case(DatasetFormat::Locomo, "a.json", json!([{"conversation": {}}]), "/0/qa");
+    case(DatasetFormat::Locomo, "a.json", text, "at: [0].text");
+    case(DatasetFormat::Locomo, "a.json", json!([{"conversation": {}}]), "missing field `qa`");
     case(
         DatasetFormat::Locomo,
         "a.json",
         json!([{"conversation": {}, "qa": [{}]}]),
-        "/0/qa/0/question",
+        "at: [0].qa[0], reason: missing field `question`",
     );
     case(DatasetFormat::Locomo, "a.json", json!([]), "no question");
     let chat = json!([{"turns": [[{"content": "x", "role": "user"}]]}]);
-    case(DatasetFormat::Beam, "b/chat.json", chat, "/0/turns/0/0/id");
+    case(
+        DatasetFormat::Beam,
+        "b/chat.json",
+        chat,
+        "at: [0].turns[0][0], reason: missing field `id`",
+    );
 }
 
 #[test]

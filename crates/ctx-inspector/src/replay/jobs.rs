@@ -79,7 +79,7 @@ impl Jobs {
         let state = match (&slot.done, &slot.running) {
             (Some(Ok(replayed)), _) => Ok(SourceState::Open(replayed.clone())),
             (_, Some(running)) => Ok(SourceState::Working(running.clone())),
-            (Some(Err(error)), None) => Err(repeat_error(error)),
+            (Some(Err(error)), None) => Err(error.reworded(error.to_string())),
             (None, None) => Ok(SourceState::Working(watch::channel(Progress::default()).1)),
         };
         slots.evict();
@@ -169,14 +169,5 @@ impl ReplaySlots {
             let Some(oldest) = oldest else { return };
             self.of.remove(&oldest);
         }
-    }
-}
-
-/// Copies an error, because each caller needs its own.
-fn repeat_error(error: &Error) -> Error {
-    let again = Error::new(error.kind(), error.to_string());
-    match error.hint_text() {
-        Some(hint) => again.hint(hint),
-        None => again,
     }
 }

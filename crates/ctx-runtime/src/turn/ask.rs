@@ -29,7 +29,9 @@ impl Turn<'_> {
                     Box::pin(self.recover(error)).await?;
                 }
                 Err(error) if is_model_error(error.kind()) => {
-                    self.fail_over(error).await.map_err(with_hint)?;
+                    self.fail_over(error).await.map_err(|error| {
+                        error.hint_or("try again; another model can be set as a fallback")
+                    })?;
                     self.listener.on(Event::Restarted);
                 }
                 Err(error) => return Err(error),
@@ -97,14 +99,6 @@ impl Turn<'_> {
             listener.on(Event::Text(&out));
         }
         Ok(reply)
-    }
-}
-
-/// Adds a hint to an error that has none.
-fn with_hint(error: Error) -> Error {
-    match error.hint_text() {
-        Some(_) => error,
-        None => error.hint("try again; another model can be set as a fallback"),
     }
 }
 

@@ -69,11 +69,7 @@ fn plan_of(
 
 /// Adds to an error the name of the unstored item, and a hint that the session is unchanged.
 pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
-    let error = error.with("not stored", what);
-    match error.hint_text() {
-        Some(_) => error,
-        None => error.hint("the session is unchanged; fix the cause and try again"),
-    }
+    error.with("not stored", what).hint_or("the session is unchanged; fix the cause and try again")
 }
 
 /// Returns the leaf at which the compaction was planned. Fails if a compaction was stored after it.

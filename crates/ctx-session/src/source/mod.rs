@@ -206,11 +206,8 @@ impl Source {
 }
 
 fn cannot_read(path: &Path, e: io::Error) -> Error {
-    let error = disk::io_error("cannot read the transcript", path, e);
-    match error.hint_text() {
-        Some(_) => error,
-        None => error.hint("check that another program can read the file"),
-    }
+    disk::io_error("cannot read the transcript", path, e)
+        .hint_or("check that another program can read the file")
 }
 
 fn stream(mut reader: impl Read, name: &str, check: Check) -> Result<Vec<u8>> {

@@ -132,10 +132,7 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
     let engine = progress.state().engine.clone();
     let (outcome, is_fatal) = match verdict {
         Ok(note) => (Outcome::Passed { note }, false),
-        Err(Stop::Failed { reason, hint, is_fatal }) => {
-            (Outcome::Failed { reason, hint }, is_fatal)
-        }
-        Err(Stop::Skipped(reason)) => (Outcome::Skipped { reason }, false),
+        Err(stop) => (stop.outcome, stop.is_fatal),
     };
     Ran { outcome, engine, is_fatal }
 }

@@ -3,6 +3,8 @@
 use ctx_core::Error;
 use ctx_core::text::clip;
 
+use super::report::Outcome;
+
 /// Maximum length of a reason, in characters: errors of engines may have any length.
 const MAX_CHARS: usize = 400;
 
@@ -11,25 +13,20 @@ pub(super) type Verdict = Result<Option<String>, Stop>;
 
 /// Why a case ends early.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// The engine does not meet the requirement.
-    Failed {
-        reason: String,
-        hint: String,
-        /// Whether the other cases cannot be run.
-        is_fatal: bool,
-    },
-    /// There is nothing to check.
-    Skipped(String),
+pub(super) struct Stop {
+    pub(super) outcome: Outcome,
+    /// Whether the other cases cannot be run.
+    pub(super) is_fatal: bool,
 }
 
 impl Stop {
     pub(super) fn failed(reason: impl AsRef<str>, hint: impl Into<String>) -> Self {
-        Self::Failed { reason: tidy(reason.as_ref()), hint: hint.into(), is_fatal: false }
+        let (reason, hint) = (tidy(reason.as_ref()), hint.into());
+        Self { outcome: Outcome::Failed { reason, hint }, is_fatal: false }
     }
 
     pub(super) fn skipped(why: impl AsRef<str>) -> Self {
-        Self::Skipped(tidy(why.as_ref()))
+        Self { outcome: Outcome::Skipped { reason: tidy(why.as_ref()) }, is_fatal: false }
     }
 
     /// Returns the failure of an engine that answered with an error.
@@ -43,10 +40,7 @@ impl Stop {
 
     /// Makes it fatal: the other cases are not run.
     pub(super) fn fatal(self) -> Self {
-        match self {
-            Self::Failed { reason, hint, .. } => Self::Failed { reason, hint, is_fatal: true },
-            skipped => skipped,
-        }
+        Self { is_fatal: true, ..self }
     }
 }
 

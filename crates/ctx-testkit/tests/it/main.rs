@@ -5,7 +5,6 @@
 mod answers;
 mod client;
 mod errors;
-mod fast;
 mod faults;
 mod gemini;
 mod record;

@@ -29,18 +29,11 @@ pub(crate) struct ToolAction {
     pub(crate) is_outside: bool,
 }
 
-/// Whether a tool may act.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Permission {
-    Granted,
-    /// Denied for this reason, which is sent to the model.
-    Refused(String),
-}
-
 /// Decides what tools may do.
 #[async_trait]
 pub(crate) trait Approver: Send + Sync {
-    async fn ask(&self, action: ToolAction) -> Permission;
+    /// Fails with the reason, which is sent to the model.
+    async fn ask(&self, action: ToolAction) -> Result<(), String>;
 }
 
 /// Decides without a user: tools may act within the folder, and nowhere else.
@@ -48,13 +41,13 @@ pub(crate) struct NoUser;
 
 #[async_trait]
 impl Approver for NoUser {
-    async fn ask(&self, action: ToolAction) -> Permission {
+    async fn ask(&self, action: ToolAction) -> Result<(), String> {
         match action.is_outside {
             true => {
                 let reason = "outside the working folder, and no user is present to allow it";
-                Permission::Refused(reason.to_owned())
+                Err(reason.to_owned())
             }
-            false => Permission::Granted,
+            false => Ok(()),
         }
     }
 }
@@ -120,10 +113,8 @@ impl Tools {
     }
 
     async fn ask_permission(&self, action: ToolAction) -> Result<(), String> {
-        match self.approver.ask(action).await {
-            Permission::Granted => Ok(()),
-            Permission::Refused(reason) => Err(format!("not done: {reason}")),
-        }
+        let asked = self.approver.ask(action).await;
+        asked.map_err(|reason| format!("not done: {reason}"))
     }
 }
 

@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::*;
 
 /// Always gives the same answer, and records the questions.
-struct Says(Permission, Arc<Mutex<Vec<ToolAction>>>);
+struct Says(Result<(), String>, Arc<Mutex<Vec<ToolAction>>>);
 
 #[async_trait]
 impl Approver for Says {
-    async fn ask(&self, action: ToolAction) -> Permission {
+    async fn ask(&self, action: ToolAction) -> Result<(), String> {
         self.1.lock().unwrap().push(action);
         self.0.clone()
     }
@@ -28,7 +28,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(permission: Permission) -> Self {
+    fn new(permission: Result<(), String>) -> Self {
         let room = TempDir::new().unwrap();
         std::fs::create_dir(room.path().join("here")).unwrap();
         let asked = Arc::<Mutex<Vec<ToolAction>>>::default();
@@ -63,7 +63,7 @@ fn call(name: &str, arguments: &Value) -> ToolCall {
 
 #[test]
 fn tools_have_a_fixed_order_and_json_schemas() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let names: Vec<_> = bench.tools.specs().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["read", "write", "bash"]);
     for spec in bench.tools.specs() {
@@ -76,7 +76,7 @@ fn tools_have_a_fixed_order_and_json_schemas() {
 
 #[test]
 fn a_file_is_read_by_ranges_of_lines() {
-    let bench = Bench::new(Permission::Refused("no".into()));
+    let bench = Bench::new(Err("no".into()));
     let lines: String = (1..=5_000).map(|n| format!("line {n}\n")).collect();
     std::fs::write(bench.tools.folder().join("big.txt"), &lines).unwrap();
     let (text, failed) = bench.run("read", &json!({"path": "big.txt"}));
@@ -95,7 +95,7 @@ fn a_file_is_read_by_ranges_of_lines() {
 
 #[test]
 fn only_text_is_read() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     std::fs::write(bench.tools.folder().join("zero"), [b'a', 0, b'b']).unwrap();
     std::fs::write(bench.tools.folder().join("empty"), "").unwrap();
     std::fs::write(bench.tools.folder().join("long"), "x".repeat(300 << 10)).unwrap();
@@ -115,14 +115,14 @@ fn only_text_is_read() {
 
 #[test]
 fn access_outside_of_the_folder_needs_permission() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     std::fs::write(bench.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = bench.run("read", &json!({"path": "../secret"}));
     assert_eq!((text.as_str(), failed), ("outside\n", false));
     let asked = bench.asked.lock().unwrap().pop().unwrap();
     assert!(asked.is_outside && asked.words.ends_with("/secret"), "{asked:?}");
 
-    let refusing = Bench::new(Permission::Refused("denied by the user".into()));
+    let refusing = Bench::new(Err("denied by the user".into()));
     std::fs::write(refusing.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = refusing.run("read", &json!({"path": "../secret"}));
     assert!(failed && text == "not done: denied by the user", "{text}");
@@ -133,12 +133,12 @@ fn access_outside_of_the_folder_needs_permission() {
 
 #[test]
 fn a_file_is_replaced_completely_and_only_with_permission() {
-    let refusing = Bench::new(Permission::Refused("denied by the user".into()));
+    let refusing = Bench::new(Err("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
     assert!(failed && text.contains("denied by the user"));
     assert!(!refusing.tools.folder().join("a").exists(), "nothing was touched");
 
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let (text, failed) = bench.run("write", &json!({"path": "a/b.txt", "content": "one\ntwo\n"}));
     assert_eq!((text.as_str(), failed), ("wrote 2 lines to a/b.txt", false));
     let path = bench.tools.folder().join("a/b.txt");
@@ -166,7 +166,7 @@ fn a_file_is_replaced_completely_and_only_with_permission() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_neither_read_nor_written() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     bench.run("bash", &json!({"command": "mkfifo pipe"}));
     let (text, failed) = bench.run("write", &json!({"path": "pipe", "content": "x"}));
     assert_eq!((text.as_str(), failed), ("pipe: not a file, but a device or a pipe", true));
@@ -178,7 +178,7 @@ fn a_pipe_is_neither_read_nor_written() {
 
 #[test]
 fn only_stored_results_may_be_read_from_their_folder() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let kept = bench.room.path().join("kept");
     let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(NoUser));
     let alone = alone.unwrap().with_results(&kept);
@@ -195,7 +195,7 @@ fn only_stored_results_may_be_read_from_their_folder() {
 #[cfg(unix)]
 #[test]
 fn a_long_output_states_its_exit_status_and_the_kept_size() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let run = |command: &str| bench.run("bash", &json!({"command": command})).0;
     assert!(run("seq 1 10000; echo ALLGOOD").ends_with("10000\nALLGOOD\n\n[exit code 0]"));
     let text = run("yes | head -c 1000000; echo; echo END");
@@ -207,7 +207,7 @@ fn a_long_output_states_its_exit_status_and_the_kept_size() {
 #[test]
 fn a_replaced_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let path = bench.tools.folder().join("run.sh");
     std::fs::write(&path, "old").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
@@ -218,7 +218,7 @@ fn a_replaced_file_keeps_its_permissions() {
 #[cfg(unix)]
 #[test]
 fn a_command_returns_its_output_and_its_exit_status() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let run = |command: &str| bench.run("bash", &json!({"command": command}));
     assert_eq!(run("echo one; echo two >&2; echo three"), ("one\ntwo\nthree\n".into(), false));
     assert_eq!(run("true"), ("(no output)".into(), false));
@@ -234,7 +234,7 @@ fn a_command_returns_its_output_and_its_exit_status() {
 #[cfg(unix)]
 #[test]
 fn background_processes_end_with_their_command() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let pid = bench.tools.folder().join("pid");
     let command = "sleep 1000 & echo $! > pid; echo begun";
     assert_eq!(bench.run("bash", &json!({"command": command})).0, "begun\n");
@@ -244,7 +244,7 @@ fn background_processes_end_with_their_command() {
 #[cfg(unix)]
 #[test]
 fn a_command_ends_at_its_time_limit_or_when_its_call_is_dropped() {
-    let bench = Bench::new(Permission::Granted);
+    let bench = Bench::new(Ok(()));
     let pid = bench.tools.folder().join("pid");
     let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});
     let (text, failed) = bench.run("bash", &arguments);
