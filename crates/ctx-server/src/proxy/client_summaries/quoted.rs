@@ -55,7 +55,7 @@ impl Quote {
     /// Whether a history has all messages of the user.
     fn is_of(&self, history: &SummarisedHistory) -> bool {
         let messages = history.entries.iter().filter_map(|entry| entry.message().ok());
-        let blocks: Vec<Block> = messages.flat_map(|message| message.blocks).collect();
+        let blocks: Vec<Block> = messages.flat_map(|message| message.blocks.clone()).collect();
         let texts: Vec<String> = blocks.iter().flat_map(texts).collect();
         let is_known = |asked: &String| texts.iter().any(|text| text.contains(asked));
         !texts.is_empty() && self.asked.iter().all(is_known)
