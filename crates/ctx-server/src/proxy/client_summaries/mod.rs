@@ -341,7 +341,7 @@ pub(super) async fn put_back(
     body: &Bytes,
 ) -> Option<(Bytes, Option<CompactionRecord>)> {
     let owner = owner(proxy, client_request);
-    let known = proxy.client_summaries.of(&owner);
+    let mut known = proxy.client_summaries.of(&owner);
     let text = std::str::from_utf8(body).ok()?;
     if known.is_empty() || has_more_objects(text, MOST_OBJECTS) {
         return None;
@@ -350,36 +350,52 @@ pub(super) async fn put_back(
     if request.is_continued {
         return None;
     }
-    let (at, message, found) = request.units.iter().enumerate().find_map(|(at, unit)| {
-        let message = may_have_summary(at, unit.raw).then(|| unit.read())?;
-        let found = summaries_in(&message, &known);
-        (!found.is_empty()).then_some((at, message, found))
-    })?;
-    // In a request for a summary, the answer before may only be repeated.
-    if at + 2 == request.units.len() && SummaryRequest::of(&request).is_some() {
-        return None;
-    }
-    let near: String = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
-    let (mut lost, mut record) = (String::new(), None);
-    for (nth, newest) in found.iter().enumerate().rev() {
-        // Several may have the same text.
-        let summary = proxy.client_summaries.bound(&owner, &format!("{near}{nth}"), newest);
-        let lines = summary.lost(proxy, &request).await.unwrap_or_default().lines();
-        for line in lines.filter(|line| !line.is_empty()) {
-            if !lost.lines().any(|known| known == line) {
-                lost = lost + line + "\n";
-            }
+    let mut record = None;
+    let mut changed = Vec::new();
+    for (at, unit) in request.units.iter().enumerate() {
+        if !may_have_summary(at, unit.raw) {
+            continue;
         }
-        record = record.or_else(|| summary.set_record(None));
+        let mut message = (*unit.read()).clone();
+        let found = summaries_in(&message, &known);
+        // In a request for a summary, the answer before may only be repeated.
+        if found.is_empty()
+            || at + 2 == request.units.len() && SummaryRequest::of(&request).is_some()
+        {
+            continue;
+        }
+        known.retain(|one| found.iter().all(|found| found.normalised != one.normalised));
+        let near: String = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
+        let mut lost = String::new();
+        for (nth, newest) in found.iter().enumerate().rev() {
+            // Several may have the same text.
+            let summary = proxy.client_summaries.bound(&owner, &format!("{near}{nth}"), newest);
+            add_lines(&mut lost, summary.lost(proxy, &request).await.unwrap_or_default());
+            record = record.or_else(|| summary.set_record(None));
+        }
+        if !lost.is_empty() {
+            message.blocks.push(Block::text(format!("\n\n{NOTE}{lost}")));
+            changed.push((at, message));
+        }
     }
-    let changed = Some(lost.trim_end()).filter(|lost| !lost.is_empty()).and_then(|lost| {
-        let mut message = (*message).clone();
-        message.blocks.push(Block::text(format!("\n\n{NOTE}\n{lost}")));
-        let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
-        *out.get_mut(at)? = OutgoingUnit::Message { message: &message, of: Some(at) };
-        Some(Bytes::from(request.with_history(&out, None).ok()?.into_owned()))
-    });
-    Some((changed.unwrap_or_else(|| body.clone()), record))
+    if changed.is_empty() {
+        return record.map(|record| (body.clone(), Some(record)));
+    }
+    let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
+    for (at, message) in &changed {
+        *out.get_mut(*at)? = OutgoingUnit::Message { message, of: Some(*at) };
+    }
+    Some((Bytes::from(request.with_history(&out, None).ok()?.into_owned()), record))
+}
+
+/// Adds the lines of a text that are not there yet.
+fn add_lines(text: &mut String, more: &str) {
+    for line in more.lines().filter(|line| !line.is_empty()) {
+        if !text.lines().any(|known| known == line) {
+            text.push('\n');
+            text.push_str(line);
+        }
+    }
 }
 
 /// Whether the message at this place may have a summary: one of the first, or one with the words of a

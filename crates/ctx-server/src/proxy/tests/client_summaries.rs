@@ -395,6 +395,28 @@ async fn what_a_summary_of_quoted_messages_lost_is_put_back() {
 }
 
 #[tokio::test]
+async fn what_the_summary_of_a_branch_lost_is_put_back_beside_another() {
+    let rig = Rig::new(pi_provider(&[SUMMARY, MORE]), by("audit")).await;
+    let history = conversation();
+    rig.post(CHAT, &chat("You are pi.", &history)).await;
+    rig.post(CHAT, &pi_asks(&history[..2], "")).await;
+    let branch = [&history[..], &[said("River 3."), user("Never mention lake-9.")]].concat();
+    rig.post(CHAT, &chat("You are pi.", &branch)).await;
+    rig.post(CHAT, &pi_asks(&branch[17..], "")).await;
+    let of_branch = format!(
+        "The following is a summary of a branch that this conversation came back from:\n\n\
+         <summary>\n{MORE}</summary>"
+    );
+    let kept = [&history[2..], &[user(of_branch), user("Go on.")]].concat();
+    rig.post(CHAT, &pi_continues(SUMMARY, &kept)).await;
+    let sent = rig.last().json["messages"].as_array().unwrap().clone();
+    assert_eq!(sent.len(), kept.len() + 2);
+    let (first, last) = (sent[1].to_string(), sent[kept.len()].to_string());
+    assert!(first.contains(RULE) && !first.contains("lake-9"), "{first}");
+    assert!(last.contains("lake-9") && !last.contains(RULE), "{last}");
+}
+
+#[tokio::test]
 async fn only_a_conversation_with_the_quoted_messages_is_used() {
     let history = conversation();
     let rig = Rig::new(pi_provider(&[SUMMARY]), by("ctx")).await;
