@@ -12,6 +12,8 @@ use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
 
 /// Words of questions that propose something: "should i", "would you like".
 static PROPOSALS: WordList = WordList::new("assent.proposals");
+/// Words between two things of which a "yes" chooses neither.
+static ALTERNATIVES: WordList = WordList::new("assent.alternatives");
 
 /// What stands between a question and the answer of the user.
 pub(super) const ANSWER: &str = " → user: ";
@@ -29,13 +31,13 @@ pub(super) fn agreement(
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = asked.message.plain_text();
     let chosen = chosen_option(&text, &reply);
-    if width(&reply) > WIDE || !(turn.is_assent || chosen.is_some()) {
+    if width(&reply) > WIDE || !(turn.is_assent || chosen.is_some() || starts_agreeing(&reply)) {
         return None;
     }
     let lines = text.lines().rev().flat_map(|line| sentences(line.trim()));
     let question = lines.take(60).find(|s| Signal::of(s).question)?;
     let lower = question.to_lowercase();
-    if chosen.is_none() && question.ends_with([':', '：']) {
+    if chosen.is_none() && (ALTERNATIVES.is_in(&lower) || question.ends_with([':', '：'])) {
         return None;
     }
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
@@ -51,4 +53,14 @@ pub(super) fn agreement(
 /// Whether a later statement replaced or withdrew something in a message.
 pub(super) fn is_superseded(job: &ExtractInput<'_>, id: &EntryId) -> bool {
     job.facts.superseded.iter().any(|old| old.fact.entry == *id)
+}
+
+fn starts_agreeing(reply: &str) -> bool {
+    static STARTS: WordList = WordList::new("assent.starts");
+    let lower = reply.chars().take(40).collect::<String>().to_lowercase();
+    STARTS.iter().any(|start| {
+        lower.strip_prefix(start).is_some_and(|rest| {
+            !start.is_ascii() || !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+        })
+    })
 }

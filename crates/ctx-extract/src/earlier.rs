@@ -1,43 +1,45 @@
 //! Merges the previous summary with newer notes.
 
-use ctx_core::text::head_chars;
-use ctx_core::{EntryId, Role};
+use std::collections::HashSet;
+
+use ctx_core::EntryId;
 use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
 use super::agreement::{ANSWER, is_superseded};
+use super::ended::{Ended, covers};
 use super::note::{
-    EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, TOKENS, is_work, normal, shared, words,
+    EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, REVERTED, TOKENS, drop_all, is_work, normal,
+    words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
 use super::user::{asks, drop_answer};
 use crate::{Field, StructuredSummary, SummaryLine};
-use ctx_text::{Signal, WordList, clip_to_width, sentences};
+use ctx_text::{WordList, clip_to_width, sentences};
 
-/// The maximum number of reports that a plan is compared with, newest first.
+/// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
-/// The characters of a request that are compared.
-const LONGEST: usize = 600;
 
-/// Adds the lines of the previous summary. A newer plan replaces its next steps.
-pub(super) fn merge(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
+/// Adds the lines of the previous summary, without work that ended since.
+pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
     let Some(previous) = job.previous else { return notes };
     let old = StructuredSummary::parse(&previous.text);
-    // One announced step is only the next one.
-    let is_planned = notes.iter().filter(|note| note.field == Field::NextSteps).count() > 1;
+    let ended = Ended::of(job, turns, &notes);
+    let mut compared = 0;
     let mut age = i64::MIN / 2;
     let mut out = Vec::new();
     let known = known_words(job);
     for (field, line) in lines(old) {
         // What these lines list is in the ledger of facts.
-        let is_list = TOKENS.iter().any(|label| line.text.starts_with(label));
-        if is_list || is_planned && field == Field::NextSteps {
+        if TOKENS.iter().any(|label| line.text.starts_with(label)) {
             continue;
         }
         age += 1;
         let (label, text) = unlabelled(&line.text);
-        if !is_work(field) && covers_words(&known, text) {
+        let result_of = text.split_inclusive(" → ").next().filter(|run| run.starts_with('`'));
+        let ran_again = |run: &str| notes.iter().any(|note| note.text.starts_with(run));
+        if !is_work(field) && covers_words(&known, text) || result_of.is_some_and(ran_again) {
             continue;
         }
         let mut cites = line.cites;
@@ -46,7 +48,10 @@ pub(super) fn merge(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
             cites.extend(previous.entry.clone());
         }
         let note = carried_note(field, label, text, cites, age);
-        if note.text.is_empty() {
+        let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
+        compared += usize::from(open);
+        let is_over = open && ended.holds(field, &words(&note.text), compared <= COMPARED);
+        if is_over || note.text.is_empty() {
             continue;
         }
         if note.text.contains(ANSWER) {
@@ -76,9 +81,12 @@ fn carried_note(
     age: i64,
 ) -> Note {
     let weight = match field {
+        Field::Goal => 0.55,
         Field::Constraints => 0.78,
-        Field::Goal | Field::Decisions => 0.55,
-        _ => 0.46,
+        Field::Decisions => 0.55,
+        Field::CriticalContext => 0.47,
+        Field::Done => 0.46,
+        Field::InProgress | Field::Blocked | Field::NextSteps => 0.45,
     };
     let mut note = Note::new(field, carried(text), &EntryId::from(""), weight, 0);
     (note.cites, note.order) = (cites, age);
@@ -89,7 +97,7 @@ fn carried_note(
             // The newest goal comes first.
             note.order = -age;
         }
-        (_, Some(QUESTION)) => note.label = QUESTION,
+        (_, Some(label @ (QUESTION | REVERTED))) => note.label = label,
         _ => {}
     }
     note
@@ -108,44 +116,23 @@ fn relabel_goals(earlier: &[Note], notes: &mut [Note]) {
     }
 }
 
-/// Removes planned work that is reported finished later, that a later turn was about, or before the end
-/// of all work. Work that waits for someone else is not done when everything else is.
-pub(super) fn settle(job: &ExtractInput<'_>, turns: &[Turn], notes: &mut Vec<Note>) {
-    let over = turns.split_last().map_or(&[][..], |(_, over)| over).iter();
-    let asked = over.map(|turn| (turn.range.start as i64, words(head_chars(&turn.ask, LONGEST))));
-    let reports = notes.iter().filter(|note| note.field == Field::Done);
-    let mut done: Vec<(i64, Vec<u64>)> =
-        reports.map(|note| (note.order, words(&note.text))).chain(asked).collect();
-    done.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    done.truncate(COMPARED);
-    let ended = job.messages.iter().rposition(|said| {
-        said.message.role == Role::Assistant && says_all(&said.message.plain_text())
-    });
-    notes.retain(|note| {
-        let is_ended = ended.is_some_and(|at| note.order < at as i64);
-        let is_done = || {
-            let planned = words(&note.text);
-            done.iter().any(|(at, done)| *at > note.order && covers(done, &planned))
-        };
-        match note.field {
-            Field::InProgress | Field::NextSteps => !is_ended && !is_done(),
-            Field::Blocked => !is_done(),
-            _ => true,
-        }
-    });
-}
-
-/// Whether a message reports the end of all work.
-fn says_all(text: &str) -> bool {
-    static ALL: WordList = WordList::new("ended.all");
-    let is_end = |s: &str| ALL.is_in(&s.to_lowercase()) && Signal::of(s).done;
-    text.lines().flat_map(sentences).any(is_end)
-}
-
-/// Whether a report covers planned work: it contains two thirds of its words.
-fn covers(done: &[u64], planned: &[u64]) -> bool {
-    let shared = shared(planned, done);
-    shared * 3 >= planned.len() * 2 && (shared > 1 || (planned.len() == 1 && shared == 1))
+/// Removes planned work that is reported finished later.
+pub(super) fn settle(notes: &mut Vec<Note>) {
+    let mut order: Vec<usize> = (0..notes.len()).collect();
+    order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
+    let newest = |fields: &[Field]| -> Vec<(usize, Vec<u64>, i64)> {
+        let of = order.iter().filter(|&&n| fields.contains(&notes[n].field)).take(COMPARED);
+        of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
+    };
+    let finished = newest(&[Field::Done]);
+    let settled: HashSet<usize> = newest(&[Field::InProgress, Field::Blocked, Field::NextSteps])
+        .into_iter()
+        .filter(|(_, planned, at)| {
+            finished.iter().any(|(_, done, later)| later > at && covers(done, planned))
+        })
+        .map(|(n, _, _)| n)
+        .collect();
+    drop_all(notes, &settled);
 }
 
 /// Returns all lines with their fields; those of a split turn are in the past by now.

@@ -9,6 +9,7 @@ use super::agreement::ANSWER;
 use super::note::{
     FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, shared, without_marks, words,
 };
+use super::reverted::is_commit;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
@@ -113,7 +114,7 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
         may_be_part && !is_quoted && longer.contains(text)
             || may_echo && is_echo()
             || are_reports
-                && !notes[at].text.starts_with("Commit [")
+                && !is_commit(&notes[at])
                 && own.len() >= 4
                 && stays(theirs.len(), own.len())
                 && shared(own, theirs) * 4 >= own.len() * 3

@@ -11,11 +11,13 @@
 
 mod agreement;
 mod earlier;
+mod ended;
 mod fill;
 mod focus;
 mod note;
 mod prose;
 mod replaced;
+mod reverted;
 mod structured;
 mod talk;
 mod todos;
@@ -83,10 +85,11 @@ impl<'a> Candidates<'a> {
         let turns = turns::turns(job.messages);
         let mut notes = user::notes(job, &turns);
         notes.extend(talk::notes(job, &turns));
-        notes.extend(work::notes(job));
-        notes.extend(talk::of_facts(job, &turns));
-        let mut notes = earlier::merge(job, notes);
-        earlier::settle(job, &turns, &mut notes);
+        notes.extend(work::notes(job, &turns));
+        notes.extend(talk::of_facts(job));
+        let mut notes = earlier::merge(job, &turns, notes);
+        earlier::settle(&mut notes);
+        reverted::take_back(job, &turns, &mut notes);
         let mut notes = fill::distinct(focus::apply(job, notes));
         replaced::drop_replaced(&mut notes);
         Self { job, turns, notes }

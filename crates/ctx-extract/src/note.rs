@@ -1,10 +1,11 @@
 //! Candidate lines of a summary.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
-use ctx_text::gist;
+use ctx_text::{WordList, is_wide};
 use regex::Regex;
 
 use crate::Field;
@@ -17,6 +18,8 @@ pub(super) const FIRST: &str = "First: ";
 pub(super) const EARLIER: &str = "Earlier: ";
 /// The label of an unanswered question.
 pub(super) const QUESTION: &str = "Open question: ";
+/// The label of work that the user took back.
+pub(super) const REVERTED: &str = "Reverted by the user: ";
 
 /// The label of names that may be needed next.
 pub(super) const NAMES: &str = "Names: ";
@@ -25,7 +28,7 @@ pub(super) const NAMES: &str = "Names: ";
 pub(super) const TOKENS: [&str; 6] = [NAMES, "Errors: ", "Paths: ", "URLs: ", "IDs: ", "Numbers: "];
 
 /// All labels. A labelled line gets a new label in the next summary.
-pub(super) const LABELS: [&str; 4] = [LATEST, FIRST, EARLIER, QUESTION];
+pub(super) const LABELS: [&str; 5] = [LATEST, FIRST, EARLIER, QUESTION, REVERTED];
 
 /// A candidate line of a summary.
 #[derive(Clone, Debug)]
@@ -103,9 +106,30 @@ pub(super) fn normal(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// Passes the content words of a text to `each`: Latin words of at least three letters without those
+/// of grammar, and pairs of CJK characters.
+pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
+    static GRAMMAR: WordList = WordList::new("grammar");
+    for word in text.to_lowercase().split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        let wide: Vec<char> = word.chars().filter(|&c| is_wide(c)).collect();
+        wide.windows(2).for_each(|pair| each(&String::from_iter(pair)));
+        if wide.is_empty() && word.len() >= 3 && !GRAMMAR.contains(word) {
+            each(word);
+        }
+    }
+}
+
 /// Returns the content words of a text, as sorted hashes without duplicates.
 pub(super) fn words(text: &str) -> Vec<u64> {
-    gist(text).words
+    let mut out = Vec::new();
+    each_word(text, |word| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(word.as_bytes());
+        out.push(hasher.finish());
+    });
+    out.sort_unstable();
+    out.dedup();
+    out
 }
 
 /// Returns how many words of two sorted lists are equal.

@@ -6,11 +6,11 @@ use ctx_core::{Block, EntryId, Role};
 
 use super::note::{Note, QUESTION};
 use super::turns::{Turn, typed};
-use super::voice::Voice;
+use super::voice::{Voice, decides};
 use super::{ExtractInput, prose};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{clip_to_width, without_injected};
+use ctx_text::{Signal, clip_to_width, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -49,10 +49,8 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     out
 }
 
-/// Returns notes of the required passages of the agent, and of failures: those of the last turn block
-/// the work.
-pub(super) fn of_facts(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
-    let last_turn = turns.last().map_or(0, |turn| turn.range.start);
+/// Returns notes of the required passages of the agent.
+pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
     let places: HashMap<&EntryId, usize> =
         job.messages.iter().enumerate().map(|(at, said)| (&said.id, at)).collect();
     let passages = job.facts.required.iter().filter(|fact| fact.kind.is_passage() && !fact.by_user);
@@ -60,9 +58,11 @@ pub(super) fn of_facts(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         let at = *places.get(&fact.entry)?;
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Decision => (Field::Decisions, "", 0.6),
+            FactKind::Decision if decides(Signal::of(&fact.text), &fact.text) => {
+                (Field::Decisions, "", 0.6)
+            }
+            FactKind::Decision => (Field::CriticalContext, "", 0.6),
             FactKind::Question => (Field::CriticalContext, QUESTION, 0.5 * recent),
-            FactKind::Failure if at >= last_turn => (Field::Blocked, "", 0.7),
             FactKind::Failure => (Field::CriticalContext, "", 0.3),
             _ => (Field::CriticalContext, "", 0.5 * recent),
         };

@@ -63,15 +63,15 @@ impl Todos {
             self.list(items, entry, at);
             return;
         }
-        let get = |key: &str| arguments.get(key).and_then(Value::as_str);
-        let id = get("taskId").or_else(|| get("task_id")).or_else(|| get("id"));
-        let state = get("status").map(state);
-        if let Some(subject) = get("subject") {
-            let task = self.see(subject, state.unwrap_or(State::Pending), entry, at);
+        let get = |keys: &[&str]| keys.iter().find_map(|key| text_of(arguments.get(*key)?));
+        let id = get(&["taskId", "task_id", "id"]);
+        let state = arguments.get("status").and_then(Value::as_str).map(state);
+        if let Some(subject) = get(&["subject"]) {
+            let task = self.see(&subject, state.unwrap_or(State::Pending), entry, at);
             // Results say `Task #1 created`: ids count from 1.
             self.created += 1;
             self.by_id.insert(self.created.to_string(), task);
-        } else if let (Some(id), Some(state)) = (id, state)
+        } else if let (Some(id), Some(state)) = (&id, state)
             && let Some(task) = self.by_id.get(id).and_then(|&at| self.tasks.get_mut(at))
         {
             task.state = state;
@@ -133,6 +133,14 @@ impl Todos {
     pub(super) fn drop_shown_since(&mut self, at: usize) {
         let has_list = self.listed_at >= at;
         self.tasks.retain(|task| !has_list && task.at < at);
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 

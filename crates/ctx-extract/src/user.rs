@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctx_core::EntryId;
 use ctx_facts::{FactKind, RequiredFact};
-use ctx_text::{Signal, is_task};
+use ctx_text::{Signal, WordList, is_task};
 
 use super::ExtractInput;
 use super::agreement::agreement;
@@ -27,10 +27,12 @@ fn weight_of(field: Field) -> f32 {
     }
 }
 
-/// Whether a sentence asks for something.
+/// Whether a sentence asks for something, unlike "you can read it if you need to".
 pub(super) fn asks(sentence: &str) -> bool {
+    static OFFERS: WordList = WordList::new("request.offers");
     let signal = Signal::of(sentence);
-    signal.question || signal.marks.request || is_task(sentence)
+    let offers = || OFFERS.is_in(sentence);
+    signal.question || (signal.marks.request || is_task(sentence)) && !offers()
 }
 
 /// Returns the field of a statement of the user. Its message may ask for something in another sentence.

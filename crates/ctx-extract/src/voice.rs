@@ -3,11 +3,14 @@
 use ctx_core::EntryId;
 
 use super::note::{Note, QUESTION, is_work};
-use super::prose::{Passage, field_of, passages};
+use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_facts::chooses;
 use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
+
+/// A sentence of an agent below this width has to name something.
+const SHORT: usize = 52;
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
@@ -37,12 +40,14 @@ impl Voice<'_> {
             if self.turns_since > 0 && offers(list, passages.get(n)) {
                 continue;
             }
-            if passage.is_item {
-                self.list(list, fade, out);
-            } else {
-                for sentence in list.iter().flat_map(|p| sentences(p.text)) {
-                    self.sentence(sentence, passage.under, first, fade, out);
-                    first = false;
+            match passage.mark {
+                Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
+                Mark::Item => self.list(list, fade, out),
+                Mark::Plain => {
+                    for sentence in list.iter().flat_map(|p| sentences(p.text)) {
+                        self.sentence(sentence, passage.under, first, fade, out);
+                        first = false;
+                    }
                 }
             }
             let taken = i32::try_from(out.len() - before).unwrap_or(99).min(99);
@@ -60,8 +65,13 @@ impl Voice<'_> {
     /// Whether a sentence reports finished work of the agent: descriptions and explanations are full
     /// of such words as well.
     fn reports(&self, signal: Signal, sentence: &str) -> bool {
+        static CAVEATS: WordList = WordList::new("report_caveats");
+        let lower = sentence.to_lowercase();
         let begins = self.works && signal.done_first && !signal.finding;
-        signal.done && !signal.marks.tentative && (begins || is_own_work(sentence))
+        signal.done
+            && !signal.marks.tentative
+            && (begins || is_own_work(sentence))
+            && !CAVEATS.is_in(&lower)
     }
 
     /// Returns the field for a sentence.
@@ -81,6 +91,15 @@ impl Voice<'_> {
         } else {
             None
         }
+    }
+
+    fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
+        let Mark::Box { checked } = passage.mark else { return };
+        let (field, weight) = match checked {
+            true => (Field::Done, 0.5),
+            false => (Field::NextSteps, 0.55 * self.freshness()),
+        };
+        self.push(field, passage.text, weight * fade, out);
     }
 
     /// Returns the weight factor for old plans: a step planned some turns ago is done or forgotten.
@@ -177,6 +196,13 @@ impl Voice<'_> {
             return;
         }
         let own = under.or_else(|| self.field(signal, sentence));
+        if self.works
+            && own.is_none_or(|own| own == Field::CriticalContext)
+            && !signal.causes
+            && names_nothing(sentence)
+        {
+            return;
+        }
         let weight = match (own, self.is_answer) {
             (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
             (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
@@ -191,35 +217,52 @@ impl Voice<'_> {
             (None, true) => 0.25,
             (None, false) => return,
         };
+        let weight = if signal.causes { weight + 0.2 } else { weight };
         let field = own.unwrap_or(Field::CriticalContext);
         self.push(field, sentence, weight * fade, out);
     }
 }
 
 /// Whether a sentence makes a choice, unlike a recommendation or a description of the code.
-fn decides(signal: Signal, sentence: &str) -> bool {
+pub(super) fn decides(signal: Signal, sentence: &str) -> bool {
     let marks = signal.marks;
     signal.decision && marks.decision && !marks.tentative && chooses(sentence)
 }
 
-/// Whether a sentence is about its speaker: "I added", "已修复".
+/// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
 fn is_own_work(sentence: &str) -> bool {
     static OBJECTS: WordList = WordList::new("report_objects");
-    let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric()).replace('’', "'");
-    let mut words = bare.split_whitespace().map(str::to_lowercase);
-    let (first, object) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let lower = sentence.chars().take(80).collect::<String>().to_lowercase().replace('’', "'");
+    let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    if bare.starts_with(['我', '已']) {
+        return true;
+    }
+    let mut words = bare.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let object = words.next().unwrap_or_default();
+    let own = matches!(first, "i" | "i've" | "we" | "we've");
     // "Updated the recipe" is a report, "Updated recipes use less" is not.
-    bare.starts_with(['我', '已'])
-        || matches!(&*first, "i" | "i've" | "we" | "we've")
-        || !OBJECTS.contains(&first) && OBJECTS.contains(&object)
+    let acts = !OBJECTS.contains(first) && (object.starts_with('`') || OBJECTS.contains(object));
+    // "`a.rs` moved to `src/`."
+    let of_named = sentence.strip_prefix('`').and_then(|rest| rest.split_once("` "));
+    own || first.ends_with(':')
+        || acts
+        || of_named.is_some_and(|(_, rest)| Signal::of(rest).done_first)
 }
 
-/// Whether a question leads to a list, or follows its numbered items: it offers options.
+/// Whether a list offers options: a question leads to it, or follows its numbered items.
 fn offers(list: &[Passage<'_>], next: Option<&Passage<'_>>) -> bool {
+    static OPTIONS: WordList = WordList::new("assent.options");
     let Some(first) = list.first().filter(|first| first.is_listed()) else { return false };
+    let lead = first.last_of_lead().to_lowercase();
     let asks = |text: &str| Signal::of(text).question;
-    let next = next.filter(|next| !next.is_item && (first.number.is_some() || !first.is_item));
-    asks(first.last_of_lead()) || next.and_then(|next| sentences(next.text).pop()).is_some_and(asks)
+    let follows = || {
+        let next = next.filter(|next| next.mark == Mark::Plain);
+        next.and_then(|next| sentences(next.text).last().map(|last| asks(last))) == Some(true)
+    };
+    asks(&lead)
+        || OPTIONS.begins(&lead)
+        || (first.number.is_some() || first.mark == Mark::Plain) && follows()
 }
 
 /// Whether there are words besides code and a bold label: "**Location:** `a.rs`".
@@ -229,10 +272,19 @@ fn is_prose(text: &str) -> bool {
     words.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
 }
 
+/// Whether a short sentence of an agent names nothing: "The issue is becoming clearer."
+fn names_nothing(sentence: &str) -> bool {
+    sentence.is_ascii()
+        && width(sentence) < SHORT
+        && !sentence.contains(['`', '/', '_', '"'])
+        && !sentence.contains(|c: char| c.is_ascii_digit())
+}
+
 fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
+    let is_box = |p: &Passage<'_>| matches!(p.mark, Mark::Box { .. });
     first.is_listed()
         && other.is_listed()
-        && first.is_item == other.is_item
+        && is_box(first) == is_box(other)
         && first.lead == other.lead
         && first.under == other.under
 }

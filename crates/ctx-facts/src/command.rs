@@ -1,4 +1,4 @@
-//! Commands that were run.
+//! Commands that were run: their purpose and their outcome.
 
 use std::sync::LazyLock;
 
@@ -8,18 +8,39 @@ use ctx_text::{WordList, clip_to_width};
 use regex::Regex;
 use serde_json::Value;
 
-/// Words of commands with an external effect.
+use ctx_text::output::{root_cause, says_failed, totals};
+
 static LASTING: WordList = WordList::new("command.lasting");
 
-/// What begins the part of a command line that only filters its output.
 static CUTS: WordList = WordList::new("command.cuts");
 
 /// Parts of the names of tools that run a command line.
 static SHELLS: WordList = WordList::new("tools.name_of_shell");
 
+/// Beginnings of commands that only look at the work.
+static LOOKS: WordList = WordList::new("command.looks");
+/// Words of commands that check the work.
+static CHECK: LazyLock<Regex> = LazyLock::new(|| {
+    let checks = WordList::new("command.checks").join("|");
+    compiled(&format!(r"(?:^|[^[:alnum:]])(?:{checks})s?(?:[^[:alnum:]]|$)"))
+});
+static NOT_A_WORD: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#""[^"]*(?:"|$)|'[^']*(?:'|$)|\S*/\S*"#));
+
 /// Compiles a pattern of this crate.
 pub(crate) fn compiled(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a test uses all patterns of this crate")
+}
+
+/// The purpose of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Tests, a build, a linter: its outcome is the state of the work.
+    Check,
+    /// An external effect: a push, a pull request, a release, a migration.
+    Effect,
+    /// Anything else.
+    Other,
 }
 
 /// Returns the command line of a call that runs one.
@@ -73,9 +94,19 @@ pub fn essence(line: &str) -> String {
     clip_to_width(line, 140).trim_end_matches(['…', ' ']).to_owned()
 }
 
-/// Whether a command line has an external effect: a push, a pull request, a release, a migration.
-pub fn has_effect(line: &str) -> bool {
-    !line.contains("git commit") && LASTING.is_in(line)
+/// Returns the purpose of a command line with this [`essence`].
+pub fn purpose(line: &str, essence: &str) -> Purpose {
+    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    if has(&["git commit"]) {
+        return Purpose::Other;
+    }
+    if has(&LASTING) {
+        return Purpose::Effect;
+    }
+    // Words in paths and quoted strings are not the command's.
+    let is_check = CHECK.is_match(&NOT_A_WORD.replace_all(essence, " "));
+    let reads = LOOKS.begins(essence);
+    if !reads && is_check { Purpose::Check } else { Purpose::Other }
 }
 
 /// Returns the line `[main 1a2b3c4] subject` in the output of `git commit`.
@@ -96,33 +127,80 @@ pub fn url(output: &str) -> Option<&str> {
     URL.find(output).map(|url| url.as_str()).filter(|url| url.len() < 300)
 }
 
+/// The outcome of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Success, with the output line that says so, if any.
+    Well(Option<String>),
+    /// Failure, with the output line that gives the reason.
+    Badly(String),
+    /// Unknown.
+    Unknown,
+}
+
+/// Returns the outcome of a command from its output and from its tool's status.
+pub fn end(line: &str, output: &str, failed: bool) -> End {
+    let sum = totals(output);
+    if failed || sum.is_some_and(says_failed) {
+        let why = root_cause(output).or_else(|| sum.map(str::to_owned));
+        return why.map_or(End::Unknown, End::Badly);
+    }
+    match sum {
+        Some(sum) => End::Well(Some(sum.to_owned())),
+        // A pipe hides the status of the first command.
+        None if line.contains('|') || line.contains(';') => match root_cause(output) {
+            Some(_) => End::Unknown,
+            None => End::Well(None),
+        },
+        None => End::Well(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn the_essence_of_a_command_is_its_own_words() {
-        for (line, expected, has) in [
-            ("cd /a/b && npm run check 2>&1 | tail -20", "npm run check", false),
+        for (line, expected, why) in [
+            ("cd /a/b && npm run check 2>&1 | tail -20", "npm run check", Purpose::Check),
             (
                 "cd /a && git add -A && git commit -m \"x\"",
                 "git add -A && git commit -m \"x\"",
-                false,
+                Purpose::Other,
             ),
-            ("git push origin main", "git push origin main", true),
-            ("cd /a", "cd /a", false),
-            ("cd /a\n# all\nmake test\nls", "make test", false),
-            ("gh pr create --title \"t\" --body \"$(cat", "gh pr create --title \"t\"", true),
-            ("cat <<EOF\nbig\nEOF", "cat", false),
+            ("git push origin main", "git push origin main", Purpose::Effect),
+            ("grep -rn test src", "grep -rn test src", Purpose::Other),
+            ("cd /a", "cd /a", Purpose::Other),
+            ("cd /a\n# all\nmake test\nls", "make test", Purpose::Check),
+            ("go test ./...", "go test ./...", Purpose::Check),
+            ("pwd && git -C /a/test-x status", "pwd && git -C /a/test-x status", Purpose::Other),
+            (
+                "gh pr create --title \"t\" --body \"$(cat",
+                "gh pr create --title \"t\"",
+                Purpose::Effect,
+            ),
+            ("cat <<EOF\nbig\nEOF", "cat", Purpose::Other),
         ] {
             assert_eq!(essence(line), expected);
-            assert_eq!(has_effect(line), has, "{line}");
+            assert_eq!(purpose(line, &essence(line)), why, "{line}");
         }
     }
 
     #[test]
-    fn what_a_command_printed_says_what_it_made() {
+    fn what_a_command_printed_says_how_it_ended() {
         assert_eq!(commit_line("[main 1a2b3c4] fix: x\n 1 file"), Some("[main 1a2b3c4] fix: x"));
         assert_eq!(commit_line("[note] nothing"), None);
         assert_eq!(url("see https://x.y/pull/3\n"), Some("https://x.y/pull/3"));
+        assert_eq!(
+            end("npm test", "Tests: 1 failed, 2 passed", false),
+            End::Badly("Tests: 1 failed, 2 passed".into())
+        );
+        assert_eq!(
+            end("npm test", "Tests: 3 passed", false),
+            End::Well(Some("Tests: 3 passed".into()))
+        );
+        assert_eq!(end("tsc | tail", "a.ts(1,1): error TS1: x", false), End::Unknown);
+        assert_eq!(end("make", "", true), End::Unknown);
     }
 }

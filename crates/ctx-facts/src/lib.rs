@@ -16,9 +16,7 @@ mod options;
 mod statement;
 
 pub use arguments::{Named, strings};
-pub use citations::{
-    Citation, ShortIds, citations, with_citations, without_citations, without_unknown_citations,
-};
+pub use citations::{Citation, ShortIds, citations, without_citations, without_unknown_citations};
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, modified_files, names_base_folder, with_relative_paths};
 pub use ledger::{

@@ -19,7 +19,6 @@ mod gist;
 mod injected;
 pub mod output;
 mod pattern;
-mod phrases;
 mod reading;
 mod scan;
 mod sentences;
@@ -29,14 +28,13 @@ mod word;
 mod word_list;
 
 pub use acts::{Marks, Signal, is_assent, is_courtesy, is_name, is_step, is_task, marks};
-pub use clip::{clip, clip_to_width, width};
+pub use clip::{clip_to_width, is_wide, width};
 pub use fold::is_cjk;
 pub use gist::{Gist, gist};
 pub use injected::without_injected;
-pub use phrases::Phrases;
 pub use reading::{Block, BlockKind, Reading, Sentence, read};
 pub use scan::{Term, TermKind, Terms};
-pub use sentences::{Bullet, bullet, sentences};
+pub use sentences::{Bullet, bullet, clip, sentences};
 pub use span::{
     NormalForm, Number, Span, SpanKind, day_len, joins, normal_form, number, spans, split_line,
     stands_alone, trailing_digits,

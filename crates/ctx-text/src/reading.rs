@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use ctx_core::text::Slice;
 
-use crate::output::{Pasted, is_frame, is_listed};
+use crate::output::{Pasted, is_data, is_frame, is_listed};
 use crate::sentences::{bullet, goes_on};
 use crate::{Marks, Span, is_cjk, marks, sentences, spans};
 
@@ -34,6 +34,8 @@ pub enum BlockKind {
     Listing,
     /// A log, a pasted error.
     Log,
+    /// JSON, a tool call.
+    Data,
     /// Stack frames.
     Frames,
 }
@@ -166,6 +168,7 @@ impl<'a> Reader<'a> {
             let kind = match line {
                 _ if is_frame(line) => BlockKind::Frames,
                 _ if is_pasted => BlockKind::Log,
+                _ if is_data(line) => BlockKind::Data,
                 _ if is_code => BlockKind::Code,
                 _ => self.prose(line, start, last),
             };
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn blocks_are_told_apart() {
-        use BlockKind::{Code, Frames, Heading, Item, Log, Paragraph};
+        use BlockKind::{Code, Data, Frames, Heading, Item, Log, Paragraph};
         for (text, expected) in [
             ("a\nb\n\nc", &[(Paragraph, "a\nb"), (Paragraph, "c")][..]),
             (
@@ -283,6 +286,10 @@ mod tests {
             (
                 "ERROR no room\n  at x\n- b\nc",
                 &[(Log, "ERROR no room\n  at x"), (Item, "- b"), (Paragraph, "c")],
+            ),
+            (
+                "bash({\"command\":\"ls\"})\nc",
+                &[(Data, "bash({\"command\":\"ls\"})"), (Paragraph, "c")],
             ),
             (
                 "c\n    at f (a.js:1)\nat noon",

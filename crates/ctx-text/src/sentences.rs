@@ -4,6 +4,7 @@ use crate::WordList;
 use ctx_core::text::{Slice, tail_bytes};
 use std::ops::Range;
 
+use crate::fold::is_cjk;
 use crate::span::is_month;
 
 /// Words whose period does not end a sentence.
@@ -150,6 +151,28 @@ pub(crate) fn goes_on(text: &str, at: usize) -> bool {
         && after.chars().next().is_some_and(|c| c.is_lowercase() || matches!(c, '`' | '('))
 }
 
+/// Clips a sentence to at most `max` characters, after a clause, else after a word.
+pub fn clip(sentence: &str, max: usize) -> &str {
+    let Some((limit, _)) = sentence.char_indices().nth(max) else { return sentence };
+    let head = sentence.get(..limit).unwrap_or(sentence);
+    let (mut at_clause, mut at_word) = (None, None);
+    let mut chars = head.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        // `a.rs:12` and `1,500` continue after their punctuation.
+        let ends = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
+        match c {
+            '，' | '；' | '：' | '、' | '。' => at_clause = Some(at),
+            ',' | ';' | ':' if ends => at_clause = Some(at),
+            _ if c.is_whitespace() => at_word = Some(at),
+            // Chinese may be cut after any character, but not inside a name.
+            _ if is_cjk(c) => at_word = Some(at + c.len_utf8()),
+            _ => {}
+        }
+    }
+    let end = at_clause.filter(|&at| at * 2 > limit).or(at_word);
+    head.get(..end.unwrap_or(limit)).unwrap_or(head).trim_end()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +201,21 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(sentences(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clip_ends_with_a_clause_or_a_word() {
+        for (text, max, expected) in [
+            ("short", 10, "short"),
+            ("keep this part, and then some more", 20, "keep this part"),
+            ("edit src/main.rs:12 now", 18, "edit"),
+            ("edit the src/main.rs:12 now", 20, "edit the"),
+            ("不要修改配置文件", 4, "不要修改"),
+        ] {
+            let clipped = clip(text, max);
+            assert_eq!(clipped, expected);
+            assert!(clipped.chars().count() <= max);
         }
     }
 }

@@ -44,8 +44,8 @@ pub struct Audit {
 /// A token (path, URL, id, number, error code, name) is kept if it occurs on its own:
 /// `src/a.rs.bak` does not keep `src/a.rs`. Different spellings of the same value match: `500ms`
 /// and `500 ms`. A passage is kept if it occurs verbatim except for white space, or if one line
-/// contains enough of its words and all of its identifiers and numbers, and negates exactly what it
-/// negates.
+/// contains most of its opening words, enough of its words in total and all of its identifiers and
+/// numbers, and negates exactly what it negates.
 ///
 /// Every identifier, number with a unit, error code and citation of the summary must occur in the
 /// grounds. A small count without a unit of measure ("3 files") may be the writer's own.

@@ -11,6 +11,9 @@ use super::sheet::{FoundFact, Sheet};
 const ENOUGH: usize = 70;
 const ALL_OF: usize = 3;
 
+/// The length of a passage's opening in characters; it extends to the end of the last word.
+const OPENING: usize = 24;
+
 impl Sheet<'_> {
     /// Finds the line that keeps a passage.
     pub(super) fn passage(&self, passage: &str) -> Option<FoundFact> {
@@ -48,14 +51,28 @@ impl Sheet<'_> {
             if total <= ALL_OF { count == total } else { count * 100 >= total * ENOUGH }
         };
         let wanted = LazyCell::new(|| identifiers(passage));
+        let opening = LazyCell::new(|| gist(opening(passage)).words);
         let mut close = self.lines.iter().zip(counts).enumerate();
         let found = close.find(|(_, (line, count))| {
+            let says_head =
+                || opening.iter().filter(|&&word| line.gist.says(word)).count() * 2 > opening.len();
             enough(*count)
                 && agrees(&own, &line.gist)
                 && wanted.iter().all(|one| line.forms.binary_search(one).is_ok())
+                && (opening.is_empty() || says_head())
         });
         found.map(|(at, _)| at)
     }
+}
+
+/// Returns the opening words of a passage. A line that drops them says something else.
+fn opening(passage: &str) -> &str {
+    let from = ctx_core::text::head_chars(passage, OPENING).len();
+    let rest = passage.slice(from..);
+    let end = rest.find(char::is_whitespace).map_or(passage.len(), |at| from + at);
+    // Chinese has no spaces between words.
+    let end = if end - from > OPENING { from } else { end };
+    passage.slice(..end)
 }
 
 /// Whether a line negates what the passage negates, and nothing that the passage affirms.

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use ctx_core::text::Slice;
 use ctx_facts::{RequiredFact, citations};
-use ctx_text::{Gist, NormalForm, Span, SpanKind, gist, normal_form, spans, stands_alone};
+use ctx_text::{
+    Gist, NormalForm, Span, SpanKind, gist, is_cjk, joins, normal_form, spans, stands_alone,
+};
 
 use super::passage::collapse;
 
@@ -27,6 +28,8 @@ pub struct FoundFact {
 pub(crate) struct Line {
     /// The identifiers and numbers outside of citations.
     tokens: Vec<Token>,
+    /// The runs of letters, digits and underscores outside of citations.
+    words: Vec<Range<usize>>,
     pub(super) gist: Gist,
     /// The normal forms of all identifiers and numbers, sorted.
     pub(super) forms: Vec<NormalForm>,
@@ -78,7 +81,8 @@ impl Line {
         forms.sort_unstable();
         forms.dedup();
         tokens.retain(|token| !is_cited(token.range.start));
-        Self { tokens, gist: gist(text), forms }
+        let words = runs(text).filter(|run| !is_cited(run.start)).collect();
+        Self { tokens, words, gist: gist(text), forms }
     }
 }
 
@@ -89,6 +93,8 @@ pub(crate) struct Sheet<'a> {
     /// The start of each line.
     starts: Vec<usize>,
     normal: Map<&'a NormalForm, usize>,
+    /// The positions of each word.
+    words: Map<&'a str, Vec<usize>>,
     /// For each content word, the lines that contain it.
     pub(super) sayers: Map<u64, Vec<u32>>,
     /// The text with each run of white space, line breaks included, as one space.
@@ -105,6 +111,7 @@ impl<'a> Sheet<'a> {
             lines,
             starts: Vec::with_capacity(lines.len()),
             normal: Map::default(),
+            words: Map::default(),
             sayers: Map::default(),
             collapsed: String::with_capacity(summary.len()),
             collapsed_starts: Vec::with_capacity(lines.len()),
@@ -113,6 +120,10 @@ impl<'a> Sheet<'a> {
         for ((at, line), text) in lines.iter().enumerate().zip(summary.split('\n')) {
             for token in &line.tokens {
                 sheet.normal.entry(&token.form).or_insert(start + token.range.start);
+            }
+            for word in &line.words {
+                let text = text.get(word.clone()).unwrap_or_default();
+                sheet.words.entry(text).or_default().push(start + word.start);
             }
             for &word in &line.gist.words {
                 sheet.sayers.entry(word).or_default().push(at as u32);
@@ -139,16 +150,22 @@ impl<'a> Sheet<'a> {
             return Some(at);
         }
         let written = |words: &str| self.written(words, kind);
-        // A file path is kept without its line number.
-        written(text).or_else(|| written(form.text()))
+        // A file path is kept without its line number, and a status by its number.
+        written(text)
+            .or_else(|| written(form.text()))
+            .or_else(|| form.bare_status().and_then(written))
     }
 
-    /// Finds words verbatim, on their own and outside of citations.
+    /// Finds words verbatim and on their own.
     fn written(&self, words: &str, kind: SpanKind) -> Option<usize> {
-        let mut found = memchr::memmem::find_iter(self.summary.as_bytes(), words.as_bytes());
-        found.find(|&at| {
-            !self.summary.slice(..at).ends_with("e:")
-                && stands_alone(self.summary, &(at..at + words.len()), kind)
+        // The longest word is the rarest; the whole can only occur where it does.
+        let longest = runs(words).max_by_key(|run| run.len())?;
+        let places = self.words.get(words.get(longest.clone())?)?;
+        places.iter().find_map(|&at| {
+            let start = at.checked_sub(longest.start)?;
+            let range = start..start + words.len();
+            let stands = self.summary.get(range.clone()) == Some(words);
+            (stands && stands_alone(self.summary, &range, kind)).then_some(start)
         })
     }
 }
@@ -171,5 +188,18 @@ pub(super) fn tokens<'a>(
         let text = summary.get(range.clone()).unwrap_or_default();
         let &Token { kind, quoted, is_count, .. } = token;
         Span { kind, text, range, quoted, is_count }
+    })
+}
+
+/// Returns the runs of letters, digits and underscores in a text. Each Chinese character is a run.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = chars.find(|&(_, c)| joins(c) || is_cjk(c))?;
+        let mut end = start + first.len_utf8();
+        while let Some((_, c)) = chars.next_if(|&(_, c)| joins(first) && joins(c)) {
+            end += c.len_utf8();
+        }
+        Some(start..end)
     })
 }

@@ -105,7 +105,7 @@ impl History {
                     let details = summary.meta.details.as_ref();
                     if !details.is_some_and(is_receipt) {
                         let ids = view.nodes().iter().map(|node| node.entry().id());
-                        text = without_unknown_citations(&text, ids);
+                        text = without_unknown_citations(text, ids);
                     }
                     lists.extend(details.map(FileLists::in_details));
                     let is_first = previous.is_none();

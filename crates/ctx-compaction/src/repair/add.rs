@@ -161,18 +161,29 @@ fn lines(kind: FactKind, facts: &[&RequiredFact], labelled: bool) -> String {
     for fact in facts {
         groups.entry(&*fact.entry).or_default().push(&fact.text);
     }
-    let tokens = groups.iter().flat_map(|(entry, texts)| texts.iter().map(move |it| (entry, it)));
-    let quote = if kind == FactKind::CodeName { "`" } else { "" };
-    for line in tokens.collect::<Vec<_>>().chunks(PER_LINE) {
-        let mut tokens = line.iter().peekable();
-        let mut lead = format!("- {}", label(kind));
-        while let Some((entry, text)) = tokens.next() {
-            out.push_str(&format!("{lead}{quote}{text}{quote}"));
-            if tokens.peek().is_none_or(|(next, _)| next != entry) {
+    let mut in_line = 0;
+    for (entry, texts) in groups {
+        for (at, text) in texts.iter().enumerate() {
+            if in_line == 0 {
+                out.push_str("- ");
+                out.push_str(label(kind));
+            } else {
+                out.push_str(", ");
+            }
+            in_line += 1;
+            let quote = if kind == FactKind::CodeName { "`" } else { "" };
+            out.push_str(&format!("{quote}{text}{quote}"));
+            let full = in_line == PER_LINE;
+            if full || at + 1 == texts.len() {
                 out.push_str(&format!(" [e:{entry}]"));
             }
-            lead = ", ".to_owned();
+            if full {
+                out.push('\n');
+                in_line = 0;
+            }
         }
+    }
+    if in_line > 0 {
         out.push('\n');
     }
     out

@@ -4,26 +4,43 @@ use ctx_core::text::Slice;
 use std::ops::Range;
 
 use crate::{SourceIndex, UnsupportedClaim};
-use ctx_facts::{with_citations, without_citations};
+use ctx_facts::{citations, without_citations};
 use ctx_text::sentences;
 
 /// The mark after an unsupported claim.
 const MARK: &str = " [unverified]";
 
-/// Removes the smallest parts that contain unsupported claims, or the whole lines. Of a citation, only
-/// the entries that do not exist are removed.
+/// Removes the smallest parts that contain unsupported claims, or the whole lines.
 pub(super) fn remove(
     summary: &str,
     invented: &[UnsupportedClaim],
     grounds: &SourceIndex,
     whole_lines: bool,
 ) -> String {
-    let is_part = |one: &&UnsupportedClaim| whole_lines || !one.text.starts_with("[e:");
-    let cuts = invented.iter().filter(is_part).map(|one| {
+    let cuts = invented.iter().map(|one| {
         let line = line_at(summary, one.range.start);
-        if whole_lines { line } else { smallest(summary, &line, &one.range) }
+        if whole_lines {
+            (line, String::new())
+        } else if one.text.starts_with("[e:") {
+            citation(one, summary, grounds)
+        } else {
+            (smallest(summary, &line, &one.range), String::new())
+        }
     });
-    with_citations(&without(summary, cuts.collect()), |id| grounds.has_entry(id))
+    without(summary, cuts.collect())
+}
+
+/// Returns a citation without the entries that do not exist.
+fn citation(one: &UnsupportedClaim, text: &str, grounds: &SourceIndex) -> (Range<usize>, String) {
+    let cited = citations(&one.text);
+    let known: Vec<_> =
+        cited.iter().flat_map(|c| &c.ids).filter(|id| grounds.has_entry(id)).collect();
+    if known.is_empty() {
+        let blank = text.get(..one.range.start).is_some_and(|before| before.ends_with(' '));
+        return (one.range.start - usize::from(blank)..one.range.end, String::new());
+    }
+    let known: Vec<String> = known.into_iter().map(|id| format!("[e:{id}]")).collect();
+    (one.range.clone(), known.join(" "))
 }
 
 fn line_at(text: &str, at: usize) -> Range<usize> {
@@ -61,12 +78,18 @@ fn smallest(text: &str, line: &Range<usize>, range: &Range<usize>) -> Range<usiz
     start..end.max(range.end)
 }
 
-fn without(text: &str, mut cuts: Vec<Range<usize>>) -> String {
-    cuts.sort_by_key(|range| range.start);
-    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
-    for range in cuts {
-        out.push_str(text.get(at..range.start).unwrap_or_default());
-        at = at.max(range.end);
+fn without(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for (range, instead) in cuts {
+        if range.start < at {
+            at = at.max(range.end);
+            continue;
+        }
+        out.push_str(text.slice(at..range.start));
+        out.push_str(&instead);
+        at = range.end;
     }
     out.push_str(text.slice(at..));
     out

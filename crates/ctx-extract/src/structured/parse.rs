@@ -11,7 +11,7 @@ impl StructuredSummary {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut reader = Reader::default();
-        without_blocks(text).lines().for_each(|line| reader.line(line));
+        text.lines().for_each(|line| reader.line(line));
         reader.end_item();
         reader.summary
     }
@@ -30,11 +30,17 @@ struct Reader {
     checked: Option<bool>,
     /// Whether the current line is inside a code fence.
     fenced: bool,
+    /// The closing tag of a block, which is not parsed here.
+    block: Option<&'static str>,
 }
 
 impl Reader {
     fn line(&mut self, line: &str) {
         let bare = line.trim();
+        if let Some(close) = self.block {
+            self.block = self.block.filter(|_| bare != close);
+            return;
+        }
         if bare.starts_with("```") {
             self.fenced = !self.fenced;
             return self.go_on(line);
@@ -45,6 +51,11 @@ impl Reader {
         if self.at == Some(Place::Turn(TurnPlace::Request)) && bare.starts_with('>') {
             let said = bare.strip_prefix("> ").or_else(|| bare.strip_prefix('>')).unwrap_or(bare);
             return self.request(said);
+        }
+        if let Some(close) = block_end(bare) {
+            self.end_item();
+            self.block = Some(close);
+            return;
         }
         if matches!(bare, "" | "---" | "<summary>" | "</summary>") {
             return self.end_item();

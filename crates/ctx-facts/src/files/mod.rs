@@ -15,6 +15,7 @@ pub use base::{base_folder, names_base_folder, with_relative_paths};
 
 use tools::Touch;
 pub use tools::modified_files;
+pub(crate) use tools::patched;
 
 /// The files a session touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

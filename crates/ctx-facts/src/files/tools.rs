@@ -79,7 +79,7 @@ fn strings(arguments: &Value) -> Vec<&str> {
 }
 
 /// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.
-fn patched(patch: &str) -> Vec<String> {
+pub(crate) fn patched(patch: &str) -> Vec<String> {
     let starts = |line| PATCH_LINES.iter().find_map(move |start| str::strip_prefix(line, start));
     patch.lines().filter_map(starts).map(|path| path.trim().to_owned()).collect()
 }

@@ -15,7 +15,6 @@ pub(super) struct Ask {
     pub(super) at: usize,
     /// Its entry.
     pub(super) entry: EntryId,
-    is_short: bool,
     /// The requests, sentence by sentence.
     pub(super) sentences: Vec<String>,
 }
@@ -29,11 +28,29 @@ const SHORT: usize = 24;
 /// The number of messages of the user among which that one is looked for.
 const RECENT: usize = 9;
 
+/// A message of the user.
+#[derive(Debug)]
+struct UserMessage {
+    at: usize,
+    entry: EntryId,
+    is_short: bool,
+    /// The requests, sentence by sentence.
+    requests: Vec<String>,
+}
+
+impl UserMessage {
+    /// Returns at most `most` of the requests in it.
+    fn ask(&self, most: usize) -> Ask {
+        let sentences = self.requests.iter().take(most).cloned().collect();
+        Ask { at: self.at, entry: self.entry.clone(), sentences }
+    }
+}
+
 /// The newest messages of the user.
 #[derive(Debug, Default)]
 pub(super) struct RecentAsks {
     /// The messages, newest last.
-    asks: VecDeque<Ask>,
+    asks: VecDeque<UserMessage>,
     /// Whether the newest has a final answer.
     is_answered: bool,
 }
@@ -43,11 +60,11 @@ impl RecentAsks {
     pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
         let user = &speakers.user;
         if one.message.role == Role::User && !one.pinned && !user.text.is_empty() {
-            self.asks.push_back(Ask {
+            self.asks.push_back(UserMessage {
                 at,
                 entry: one.id.clone(),
                 is_short: user.text.chars().count() <= SHORT,
-                sentences: requests(user),
+                requests: requests(user),
             });
             if self.asks.len() > RECENT {
                 self.asks.pop_front();
@@ -65,10 +82,9 @@ impl RecentAsks {
         let Some(newest) = newest_first.next().filter(|_| !self.is_answered) else {
             return Vec::new();
         };
-        let mut asks = vec![newest.clone()];
-        if let Some(fuller) = newest_first.find(|ask| newest.is_short && !ask.is_short) {
-            let sentences = fuller.sentences.iter().take(2).cloned().collect();
-            asks.push(Ask { sentences, ..fuller.clone() });
+        let mut asks = vec![newest.ask(MOST_SENTENCES)];
+        if newest.is_short {
+            asks.extend(newest_first.find(|ask| !ask.is_short).map(|fuller| fuller.ask(2)));
         }
         asks.retain(|ask| !ask.sentences.is_empty());
         asks

@@ -3,7 +3,8 @@
 use ctx_core::text::head_chars;
 use ctx_text::{Marks, Sentence, Signal, WordList, is_assent, is_courtesy, is_step, width};
 
-use super::personal::is_personal;
+use super::passages::ASSISTANT;
+use super::personal::personal;
 use crate::{FactKind, Statement};
 
 /// Words that make a general statement a demand: "from now on".
@@ -38,7 +39,9 @@ pub(super) fn classified(sentence: &Sentence<'_>) -> Option<(FactKind, f32, bool
         _ if asks && !is_addressed(sentence) => (FactKind::Request, 0.52),
         Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
         Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
-        _ if is_personal(sentence) => (FactKind::Personal, 0.52),
+        _ if personal(sentence).is_some() => {
+            (FactKind::Personal, personal(sentence).unwrap_or_default().max(ASSISTANT + 0.01))
+        }
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
@@ -78,7 +81,8 @@ fn says_little(sentence: &str) -> bool {
 
 /// Whether a general statement is a demand, unlike "it crashes every time".
 fn demands(marks: &Marks, sentence: &str) -> bool {
-    marks.constraint || marks.request || AHEAD.is_in(&sentence.to_ascii_lowercase())
+    let lower = sentence.to_ascii_lowercase();
+    marks.constraint || marks.request || AHEAD.is_in(&lower)
 }
 
 /// Whether a sentence gives a reason.

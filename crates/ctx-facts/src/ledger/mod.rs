@@ -33,8 +33,9 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ctx_core::EntryId;
+use ctx_text::{NormalForm, normal_form, spans};
 
-use crate::{CitedMessage, FactKind, RequiredFact};
+use crate::{CitedMessage, RequiredFact};
 
 pub use classify::{chooses, has_reason, stated_kind};
 pub use speakers::own_words;
@@ -48,9 +49,6 @@ use tokens::Tokens;
 
 /// The maximum number of tokens (paths, ids, names) in a ledger, the most important ones.
 const MOST_TOKENS: usize = 4_000;
-
-/// The maximum number of passages of one kind, the most important ones.
-const MOST_PASSAGES: usize = 400;
 
 /// The facts of a session so far. Messages are read once, in order.
 #[derive(Debug, Default)]
@@ -133,22 +131,23 @@ impl FactLedger {
         let found = passages.facts(self.messages, self.calls.any, &self.asks.open());
         let mut required = found.required;
         required.extend(self.failures.facts(self.messages));
-        required.extend(self.tokens.facts(self.messages, &found.gone));
+        required.extend(self.tokens.facts(self.messages, &stale(&found.gone)));
         required.sort_by(by_importance);
-        let mut counts: HashMap<FactKind, usize> = HashMap::new();
-        required.retain(|fact| {
-            let count = counts.entry(fact.kind).or_default();
-            *count += 1;
-            !fact.kind.is_passage() || *count <= MOST_PASSAGES
-        });
         let names = self.names.ranked(&found.gone);
         LedgerFacts { required, superseded: found.superseded, names }
     }
 }
 
-/// Whether only statements that no longer hold mention a token, whose last mention is in message `last`.
-fn is_stale(token: &str, last: usize, gone: &[(Passage, usize)]) -> bool {
-    gone.iter().any(|(old, by)| last <= *by && old.text.contains(token))
+/// Returns the values in statements that no longer hold, each with the index of the message that
+/// replaced it.
+fn stale(gone: &[(Passage, usize)]) -> HashMap<NormalForm, usize> {
+    let mut stale = HashMap::new();
+    for (passage, by) in gone {
+        for span in spans(&passage.text) {
+            stale.insert(normal_form(span.kind, span.text), *by);
+        }
+    }
+    stale
 }
 
 /// Returns the required facts of these messages, most important first. Deterministic.

@@ -6,7 +6,6 @@ use ctx_core::text::{Slice, head};
 use ctx_core::{Block, Chars, Message};
 use ctx_text::{Span, SpanKind, WordList, spans};
 
-use super::is_stale;
 use super::passages::Passage;
 use super::speakers::Speakers;
 use crate::strings;
@@ -100,7 +99,9 @@ impl Names {
             let age = (self.read - name.read) as f32;
             (name.messages as f32).sqrt() * 0.5f32.powf(age / HALF_LIFE)
         };
-        let is_stale = |text: &str, name: &Mentions| is_stale(text, name.last.unwrap_or(0), gone);
+        let is_stale = |text: &str, name: &Mentions| {
+            gone.iter().any(|(old, by)| name.last <= Some(*by) && old.text.contains(text))
+        };
         let valid = self.found.iter().filter(|(text, name)| !is_stale(text, name));
         let mut names: Vec<(f32, &String)> =
             valid.map(|(text, name)| (score(name), text)).collect();

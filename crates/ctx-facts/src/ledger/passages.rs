@@ -10,23 +10,29 @@ use ctx_text::{Gist, Reading, Sentence, Signal, clip};
 use super::SupersededFact;
 use super::ask::Ask;
 use super::classify::{chooses, classified, has_reason};
-use super::personal::is_personal;
+use super::personal::{self, personal};
 use super::speakers::Speakers;
 use crate::{CitedMessage, FactKind, RequiredFact, Statement, without_citations};
 
 /// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;
 /// The maximum weight of a passage from the assistant.
-const ASSISTANT: f32 = 0.5;
+pub(super) const ASSISTANT: f32 = 0.5;
 /// Bounds the passages of a pasted specification, whose sentences are not all constraints.
 const MOST_PER_MESSAGE: usize = 40;
 /// A message of more sentences is a document: only its first statements are facts.
 const DOCUMENT: usize = 60;
 const STATED_IN_DOCUMENT: usize = 6;
+/// The maximum number of statements and of requests in a session, the newest first.
+const MOST_STATED: usize = 400;
+/// A word in more binding passages does not relate two of them.
+const FREQUENT: usize = 40;
 /// The number of newest passages that a new one may replace.
 const COMPARED: usize = 400;
 /// The maximum distance, in messages, at which a value can be replaced without naming it.
 const NEAR: usize = 12;
+/// The factor on the weight of a passage that a later one contradicts.
+const CONTRADICTED: f32 = 0.2;
 
 /// A passage of prose.
 #[derive(Clone, Debug)]
@@ -44,12 +50,16 @@ pub(super) struct Passage {
     order: u32,
     /// The index of the passage that replaced or withdrew it.
     gone: Option<usize>,
+    /// Whether a later passage contradicts it.
+    contradicted: bool,
 }
 
 /// The passages found so far, in the order of the messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Passages {
     all: Vec<Passage>,
+    /// For each word, the binding passages that contain it.
+    sayers: HashMap<u64, Vec<usize>>,
     /// The questions in the assistant's last message, which the user's next message closes.
     asked_back: Vec<Passage>,
     /// The message being read.
@@ -98,6 +108,7 @@ impl Passages {
             by_user: weight > ASSISTANT,
             order: 0,
             gone: None,
+            contradicted: false,
         }
     }
 
@@ -105,31 +116,56 @@ impl Passages {
         let mut passage = self.passage(kind, text, weight, revokes);
         passage.order = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         self.relate(&mut passage);
+        if is_binding(passage.kind) {
+            for &word in &passage.statement.gist.words {
+                self.sayers.entry(word).or_default().push(self.all.len());
+            }
+        }
         self.all.push(passage);
     }
 
-    /// Marks the earlier passages that a new one withdraws or replaces.
+    /// Marks the earlier passages that a new one withdraws, replaces or contradicts.
     fn relate(&mut self, new: &mut Passage) {
-        let mut raises = false;
-        let mut gone: Vec<usize> = Vec::new();
-        let newest = self.all.iter().enumerate().rev().take(COMPARED);
-        for (place, old) in newest.filter(|(_, old)| old.at < new.at) {
-            let is_withdrawn = withdraws(new, old);
-            let is_replaced = (new.by_user || !old.by_user)
+        let later = self.all.len();
+        let mut gone = Vec::new();
+        if is_binding(new.kind) {
+            let own = &new.statement.gist;
+            let mut shared: HashMap<usize, usize> = HashMap::new();
+            let sayers = own.words.iter().filter_map(|word| self.sayers.get(word));
+            // A frequent word does not relate two passages.
+            for &place in sayers.filter(|places| places.len() <= FREQUENT).flatten() {
+                *shared.entry(place).or_default() += 1;
+            }
+            let mut raises = false;
+            for (place, count) in shared {
+                let Some(old) = self.all.get_mut(place).filter(|old| old.at < new.at) else {
+                    continue;
+                };
+                if !new.by_user && old.kind != FactKind::Decision {
+                    continue;
+                }
+                let relation = Reversal::of(new, old, count);
+                raises |= relation != Reversal::None && old.kind != FactKind::Decision;
+                match relation {
+                    Reversal::None => {}
+                    Reversal::Withdrawn => gone.push(place),
+                    Reversal::Contradicted => old.contradicted = true,
+                }
+            }
+            // The replacement of a demand is a demand: "forget npm, switch to pnpm".
+            if raises && new.kind == FactKind::Decision {
+                new.kind = FactKind::Constraint;
+            }
+        }
+        let replaced = self.all.iter().enumerate().rev().take(COMPARED).filter(|(_, old)| {
+            old.at < new.at
+                && (new.by_user || !old.by_user)
                 && may_be_replaced(old.kind)
                 && may_be_replaced(new.kind)
-                && new.statement.replaces(&old.statement);
-            if is_withdrawn || is_replaced {
-                gone.push(place);
-            }
-            raises |= is_withdrawn && old.kind != FactKind::Decision;
-        }
-        // The replacement of a demand is a demand: "forget npm, switch to pnpm".
-        if raises && new.kind == FactKind::Decision {
-            new.kind = FactKind::Constraint;
-        }
+                && new.statement.replaces(&old.statement)
+        });
+        gone.extend(replaced.map(|(place, _)| place));
         gone.extend(self.renewed(new));
-        let later = self.all.len();
         for place in gone {
             self.all[place].gone.get_or_insert(later);
         }
@@ -193,9 +229,9 @@ impl Passages {
             {
                 found += 1;
                 self.push(FactKind::Decision, sentence, weight, false);
-            } else if is_personal(sentence) {
+            } else if let Some(weight) = personal(sentence) {
                 found += 1;
-                self.push(FactKind::Personal, sentence, ASSISTANT, false);
+                self.push(FactKind::Personal, sentence, weight.min(ASSISTANT), false);
             }
         }
     }
@@ -239,6 +275,13 @@ impl Passages {
                 }
             }
         }
+        for (kind, most) in [
+            (FactKind::Personal, personal::MOST),
+            (FactKind::Statement, MOST_STATED),
+            (FactKind::Request, MOST_STATED),
+        ] {
+            fewer(&mut out.required, kind, most);
+        }
         out
     }
 
@@ -271,27 +314,44 @@ impl Passages {
 impl Passage {
     fn fact(&self, messages: usize) -> Option<RequiredFact> {
         let late = 0.2 * (self.at + 1) as f32 / messages.max(1) as f32;
+        let weight = if self.contradicted { self.weight * CONTRADICTED } else { self.weight };
         let text = without_citations(&self.text);
         text.contains(char::is_alphanumeric).then(|| RequiredFact {
             kind: self.kind,
             text,
             entry: self.entry.clone(),
-            weight: (self.weight + late).min(1.0),
+            weight: (weight + late).min(1.0),
             by_user: self.by_user,
             order: self.order,
         })
     }
 }
 
-/// Whether a passage of the user takes an earlier one back.
-fn withdraws(new: &Passage, old: &Passage) -> bool {
-    let (own, gist) = (&new.statement.gist, &old.statement.gist);
-    let flips = || own.words.iter().any(|&w| gist.says(w) && own.negates(w) != gist.negates(w));
-    new.by_user
-        && is_binding(new.kind)
-        && is_binding(old.kind)
-        && (new.revokes || new.statement.is_news() && flips())
-        && covers(own, gist)
+/// How a later passage changes an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reversal {
+    None,
+    /// It withdraws the earlier one.
+    Withdrawn,
+    /// It denies what the earlier one affirms, or withdraws a part of it.
+    Contradicted,
+}
+
+impl Reversal {
+    /// Compares two passages that share `count` words.
+    fn of(new: &Passage, old: &Passage, count: usize) -> Self {
+        let (own, gist) = (&new.statement.gist, &old.statement.gist);
+        let close = count * 2 >= gist.words.len().min(own.words.len());
+        let flips = own.words.iter().any(|&w| gist.says(w) && own.negates(w) != gist.negates(w));
+        let takes_back = new.revokes || flips && new.statement.is_news();
+        if takes_back && new.by_user && covers(own, gist) {
+            Self::Withdrawn
+        } else if close && (new.revokes || flips) {
+            Self::Contradicted
+        } else {
+            Self::None
+        }
+    }
 }
 
 /// Whether at least half of the old words occur in the later statement.
@@ -309,4 +369,16 @@ fn is_binding(kind: FactKind) -> bool {
 /// Kinds whose passages give a thing a value.
 fn may_be_replaced(kind: FactKind) -> bool {
     is_binding(kind) || matches!(kind, FactKind::Statement | FactKind::Personal | FactKind::Request)
+}
+
+/// Limits the facts of a kind to those of highest weight.
+fn fewer(facts: &mut Vec<RequiredFact>, kind: FactKind, most: usize) {
+    let own = facts.iter().filter(|fact| fact.kind == kind);
+    let mut weights: Vec<f32> = own.map(|fact| fact.weight).collect();
+    if weights.len() <= most {
+        return;
+    }
+    weights.sort_unstable_by(|a, b| b.total_cmp(a));
+    let least = weights.get(most).copied().unwrap_or_default();
+    facts.retain(|fact| fact.kind != kind || fact.weight > least);
 }

@@ -7,6 +7,9 @@ use regex::{Captures, Regex};
 
 use crate::command::compiled;
 
+/// The maximum number of personal facts in a session: those of highest weight, then the newest.
+pub(super) const MOST: usize = 48;
+
 /// Words after "I like" that make it about the subject matter, not about the speaker.
 static MATTERS: WordList = WordList::new("personal.matters");
 /// Words after "I'm" and "I'm a" that say nothing lasting: "ok", "bit".
@@ -30,10 +33,21 @@ static IS_ONE: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:[Ii]'m|I am) (
 static CHINESE_WORK: LazyLock<Regex> =
     LazyLock::new(|| compiled("我在.{0,14}(?:工作|上班|上学|读书|长大)"));
 
-/// Whether a statement says something about the speaker.
-pub(super) fn is_personal(sentence: &str) -> bool {
-    sentence.len() <= 600
-        && (CHINESE.is_in(sentence) || CHINESE_WORK.is_match(sentence) || in_english(sentence))
+/// Rates how much a statement says about the speaker, from 0 to 1; `None` if it says nothing.
+pub(super) fn personal(sentence: &str) -> Option<f32> {
+    let speaks =
+        sentence.contains(['I', '我']) || sentence.contains("my") || sentence.contains("My");
+    if sentence.len() > 600 || !(speaks || sentence.contains("i'm")) {
+        return None;
+    }
+    let says = CHINESE.is_in(sentence) || CHINESE_WORK.is_match(sentence) || in_english(sentence);
+    if !says {
+        return None;
+    }
+    let inner = sentence.split_whitespace().skip(1);
+    let mut inner = inner.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let exact = inner.any(is_name) || sentence.chars().any(|c| c.is_ascii_digit());
+    Some(if exact { 0.55 } else { 0.45 })
 }
 
 fn in_english(sentence: &str) -> bool {
@@ -55,18 +69,18 @@ mod tests {
 
     #[test]
     fn statements_of_oneself_are_told_from_those_of_the_matter() {
-        for sentence in [
-            "I'm Anna, I moved to Lyon in 2019.",
-            "My name is Bo",
-            "I’m a nurse.",
-            "I work at a bakery",
-            "my daughter's birthday was on the 3rd",
-            "I love hiking",
-            "我叫李雷。",
-            "我住在上海，2019 年搬来的",
-            "我在腾讯工作",
+        for (sentence, exact) in [
+            ("I'm Anna, I moved to Lyon in 2019.", true),
+            ("My name is Bo", true),
+            ("I’m a nurse.", false),
+            ("I work at a bakery", false),
+            ("my daughter's birthday was on the 3rd", true),
+            ("I love hiking", false),
+            ("我叫李雷。", false),
+            ("我住在上海，2019 年搬来的", true),
+            ("我在腾讯工作", false),
         ] {
-            assert!(is_personal(sentence), "{sentence}");
+            assert_eq!(personal(sentence).map(|weight| weight > 0.5), Some(exact), "{sentence}");
         }
         for sentence in [
             "I'm a bit lost here.",
@@ -79,7 +93,7 @@ mod tests {
             "我觉得这个接口不对",
             "",
         ] {
-            assert!(!is_personal(sentence), "{sentence}");
+            assert_eq!(personal(sentence), None, "{sentence}");
         }
     }
 }

@@ -1,20 +1,18 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::output::is_foreign;
 use ctx_text::{BlockKind, NormalForm, Reading, Span, SpanKind, WordList, normal_form, spans};
 use std::collections::HashMap;
 use std::ops::Range;
 
 use ctx_core::{Block, Chars, EntryId, Role, ToolCall};
 
-use super::is_stale;
-use super::passages::Passage;
 use super::results::of_result;
 use super::speakers::Speakers;
 use crate::arguments::strings;
 use crate::command::command_line;
-use crate::modified_files;
+use crate::files::patched;
 use crate::{CitedMessage, RequiredFact};
+use ctx_text::output::is_foreign;
 
 /// Names of arguments that are a location: a file, a folder, an address.
 static PLACES: WordList = WordList::new("arguments.places");
@@ -112,8 +110,13 @@ impl Tokens {
             last: self.at,
             entry: self.entry.clone(),
         });
-        // The text comes from the source of highest weight: its longest form, but for a file the latest.
-        let fuller = kind == SpanKind::Path || text.len() >= mention.text.len();
+        // The text comes from the source of highest weight, and is its longest form, but for a file
+        // the latest, and for a status the form that says it is one.
+        let fuller = match kind {
+            SpanKind::Path => true,
+            SpanKind::ErrorCode => text.starts_with("HTTP"),
+            _ => text.len() >= mention.text.len(),
+        };
         if source > mention.source || source == mention.source && fuller {
             text.clone_into(&mut mention.text);
         }
@@ -132,11 +135,12 @@ impl Tokens {
             if long && source == Source::Assistant {
                 continue;
             }
-            let code = block.fenced.is_some();
+            let data = block.kind == BlockKind::Data;
+            let code = block.fenced.is_some() || data;
             let own_frame = (block.kind == BlockKind::Frames).then(|| own_frame(block.text));
             for token in block.spans() {
                 let is_kept = own_frame.as_ref().is_none_or(|at| at.contains(&token.range.start));
-                if is_kept && left > 0 && matters(token, source, code, long) {
+                if is_kept && left > 0 && matters(token, source, code, long || data) {
                     left -= 1;
                     self.add(token.kind, token.text, source);
                 }
@@ -159,10 +163,11 @@ impl Tokens {
                 if stands && value != "/" {
                     self.add(kind, value, source);
                 }
+            } else if matches!(argument.key, "patch" | "input" | "diff") {
+                for path in patched(value).into_iter().take(MOST_OF_CALL) {
+                    self.add(SpanKind::Path, &path, Source::Changed);
+                }
             }
-        }
-        for path in modified_files(call).into_iter().take(MOST_OF_CALL) {
-            self.add(SpanKind::Path, &path, Source::Changed);
         }
     }
 
@@ -184,11 +189,18 @@ impl Tokens {
         }
     }
 
-    /// Returns the facts among `messages` messages, without those that only passages in `gone` mention.
-    pub(super) fn facts(&self, messages: usize, gone: &[(Passage, usize)]) -> Vec<RequiredFact> {
+    /// Returns the facts among `messages` messages, without those of `stale` forms that nothing else
+    /// mentions.
+    pub(super) fn facts(
+        &self,
+        messages: usize,
+        stale: &HashMap<NormalForm, usize>,
+    ) -> Vec<RequiredFact> {
         let last = messages.max(1) as f32;
-        let valid = self.found.values().filter(|it| !is_stale(&it.text, it.last, gone));
-        let facts = valid.map(|mention| {
+        let facts = self.found.iter().filter(|(form, mention)| {
+            stale.get(*form).is_none_or(|&superseded| mention.last > superseded)
+        });
+        let facts = facts.map(|(_, mention)| {
             let often = 0.02 * (mention.count.min(10)) as f32;
             let late = 0.2 * (mention.last + 1) as f32 / last;
             RequiredFact {

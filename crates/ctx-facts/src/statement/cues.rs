@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use ctx_text::{Phrases, WordList};
+use aho_corasick::AhoCorasick;
+use ctx_core::text::Slice;
+use ctx_text::{WordList, is_cjk};
 
 /// What a phrase says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +93,26 @@ static LISTS: [(Cue, WordList); 38] = [
     (Cue::Article, WordList::new("slots.articles")),
 ];
 
-static PHRASES: LazyLock<Option<Phrases<Cue>>> = LazyLock::new(|| {
-    Phrases::new(LISTS.iter().flat_map(|(cue, list)| list.iter().map(|words| (*cue, *words))))
+/// All phrases, with the cue of each.
+static PHRASES: LazyLock<Option<(AhoCorasick, Vec<Cue>)>> = LazyLock::new(|| {
+    let entries = || LISTS.iter().flat_map(|(cue, list)| list.iter().map(|words| (*cue, *words)));
+    let all = AhoCorasick::new(entries().map(|(_, words)| words)).ok()?;
+    Some((all, entries().map(|(cue, _)| cue).collect()))
 });
 
-/// Returns the phrases of a lower-case text, with their places.
+/// Returns the phrases of a lower-case text, with their places; Latin words only as whole words.
 pub(super) fn cues(text: &str) -> Vec<(Cue, Range<usize>)> {
-    PHRASES.as_ref().map(|phrases| phrases.find(text)).unwrap_or_default()
+    let Some((phrases, kinds)) = PHRASES.as_ref() else { return Vec::new() };
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_cjk(c));
+    let found = phrases.find_overlapping_iter(text).filter_map(|found| {
+        let range = found.range();
+        let words = text.slice(range.clone());
+        let before = text.slice(..range.start).chars().next_back();
+        let after = text.slice(range.end..).chars().next();
+        let opens = joins(words.chars().next()) && joins(before);
+        let closes = joins(words.chars().next_back()) && joins(after);
+        let cue = kinds.get(found.pattern().as_usize())?;
+        (!opens && !closes).then_some((*cue, range))
+    });
+    found.collect()
 }

@@ -62,6 +62,7 @@ impl Statement {
         let mut cues = cues(&lower);
         let mut rest = text.to_owned();
         out.spans(text, &mut rest);
+        out.times(&mut rest);
         out.names(&mut rest, &cues);
         out.led_names(&mut rest, &cues);
         cues.retain(|(_, range)| out.values.iter().all(|value| !overlap(&value.range, range)));
@@ -76,8 +77,8 @@ impl Statement {
         out.read_parts(&lower, &rest, &cues);
         let key = text.split_once('=').map(|(key, _)| key);
         out.key = key.filter(|key| !key.contains(char::is_whitespace)).map(str::to_owned);
-        out.is_task = is_step(text);
         let clauses = text.split([',', ';', ':', '，', '；', '：']).filter(|it| !is_courtesy(it));
+        out.is_task = is_step(text);
         out.has_clauses = clauses.count() > 1;
         out.asks = text.trim_end().ends_with(['?', '？']);
         out

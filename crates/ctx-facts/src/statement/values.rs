@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ctx_core::text::Slice;
+use ctx_core::text::{Slice, head_chars};
 use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
 
 use super::cues::Cue;
@@ -26,6 +26,7 @@ pub(super) enum ValueKind {
     /// A number with the dimension of its unit, or its unit; empty without one.
     Number(&'static str),
     Date,
+    Time,
     Location,
     Id,
     Name,
@@ -43,6 +44,7 @@ impl ValueKind {
         match self {
             Self::Number(unit) => Some(unit),
             Self::Date => Some("date"),
+            Self::Time => Some("time"),
             _ => None,
         }
     }
@@ -90,6 +92,23 @@ impl Statement {
             let normal = normal_form(span.kind, value).text().to_owned();
             self.value(kind, &normal, rest, range);
             self.written.extend(from_digit(value));
+        }
+    }
+
+    /// Takes times of day out of the text: "9:15".
+    pub(super) fn times(&mut self, rest: &mut String) {
+        for range in words(rest).collect::<Vec<_>>() {
+            let tail = rest.slice(range.end..);
+            let minutes =
+                tail.strip_prefix(':').map(|tail| head_chars(tail, 2)).unwrap_or_default();
+            let is_number =
+                |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            if !is_number(rest.slice(range.clone())) || minutes.len() < 2 || !is_number(minutes) {
+                continue;
+            }
+            let range = range.start..range.end + 1 + minutes.len();
+            let value = rest.slice(range.clone()).to_owned();
+            self.value(ValueKind::Time, &value, rest, range);
         }
     }
 

@@ -1,12 +1,15 @@
 //! The words that classify a sentence, all found in one pass.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use ctx_core::text::{Slice, tail};
 use ctx_core::{Chars, text};
 
-use crate::{Phrases, WordList};
+use crate::WordList;
+use crate::fold::is_cjk;
 
 /// Words that may precede the verb at the beginning of a sentence.
 static BEFORE_VERB: WordList = WordList::new("request.before_verb");
@@ -39,12 +42,13 @@ pub(super) enum List {
     Findings,
     Demands,
     Strict,
+    Causes,
     PutOff,
 }
 
 /// The lists, in the order of [`List`]. `^cue` counts only at the beginning of a clause, `!cue` cancels the
 /// cues inside it.
-static LISTS: [WordList; 21] = [
+static LISTS: [WordList; 22] = [
     WordList::new("cues.constraint"),
     WordList::new("cues.standing"),
     WordList::new("cues.revokes"),
@@ -65,25 +69,34 @@ static LISTS: [WordList; 21] = [
     WordList::new("signals.findings"),
     WordList::new("signals.demands"),
     WordList::new("signals.strict"),
+    WordList::new("signals.causes"),
     WordList::new("signals.put_off"),
 ];
 
 /// An entry of a list.
-#[derive(Clone, Copy, Debug)]
 struct Cue {
     list: usize,
     begins_clause: bool,
     cancels: bool,
 }
 
-static CUES: LazyLock<Option<Phrases<Cue>>> = LazyLock::new(|| {
-    let entries = LISTS.iter().enumerate().flat_map(|(list, cues)| {
-        cues.iter().map(move |cue| {
+struct Cues {
+    finder: AhoCorasick,
+    /// The entries with the words of each pattern.
+    of: Vec<Vec<Cue>>,
+}
+
+static CUES: LazyLock<Option<Cues>> = LazyLock::new(|| {
+    let mut by_words: BTreeMap<&str, Vec<Cue>> = BTreeMap::new();
+    for (list, cues) in LISTS.iter().enumerate() {
+        for cue in cues.iter() {
             let (begins_clause, cancels) = (cue.starts_with('^'), cue.starts_with('!'));
-            (Cue { list, begins_clause, cancels }, cue.trim_start_matches(['^', '!']))
-        })
-    });
-    Phrases::new(entries)
+            let words = cue.trim_start_matches(['^', '!']);
+            by_words.entry(words).or_default().push(Cue { list, begins_clause, cancels });
+        }
+    }
+    let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(by_words.keys()).ok()?;
+    Some(Cues { finder, of: by_words.into_values().collect() })
 });
 
 /// The words found in a sentence.
@@ -127,9 +140,17 @@ impl Found {
     }
 
     /// Returns the entries found, and where.
-    fn hits(&self) -> Vec<(Cue, Range<usize>)> {
-        let mut hits = CUES.as_ref().map(|cues| cues.find(&self.lower)).unwrap_or_default();
-        hits.retain(|(cue, at)| !cue.begins_clause || begins_clause(&self.lower, at.start));
+    fn hits(&self) -> Vec<(&'static Cue, Range<usize>)> {
+        let mut hits = Vec::new();
+        let Some(cues) = CUES.as_ref() else { return hits };
+        for hit in cues.finder.find_overlapping_iter(&self.lower) {
+            let range = hit.start()..hit.end();
+            if is_whole(&self.lower, range.start, range.end) {
+                let of = cues.of.get(hit.pattern().as_usize()).into_iter().flatten();
+                let of = of.filter(|c| !c.begins_clause || begins_clause(&self.lower, range.start));
+                hits.extend(of.map(|cue| (cue, range.clone())));
+            }
+        }
         hits
     }
 
@@ -149,6 +170,21 @@ impl Found {
     }
 }
 
+/// Whether a match in letters is a whole word, unlike "go" in "explain.go".
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let word = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || matches!(c, '_' | '-' | '/');
+    let cue = text.slice(start..end);
+    let (head, rest) = (text.slice(..start), text.slice(end..));
+    let before = head.strip_suffix('.').unwrap_or(head).chars().next_back();
+    let suffix = rest.strip_prefix('.').filter(|suffix| suffix.starts_with(char::is_alphanumeric));
+    let after = suffix.unwrap_or(rest).chars().next();
+    // `n't` is always attached to a word.
+    let opens = cue.starts_with(word) && !cue.starts_with("n't");
+    let closes = cue.ends_with(word);
+    let goes_on = |c: char| word(c) || c == '\'';
+    !(opens && before.is_some_and(word) || closes && after.is_some_and(goes_on))
+}
+
 /// Whether a clause begins at `at`: at the start, after punctuation, or after an introductory word.
 fn begins_clause(text: &str, at: usize) -> bool {
     // One preceding word is enough.
@@ -161,7 +197,8 @@ fn begins_clause(text: &str, at: usize) -> bool {
     let word =
         before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
     // "locally use it", "definitely never".
-    word.len() > 4 && word.ends_with("ly")
+    let adverb = word.len() > 4 && word.ends_with("ly");
+    adverb
         || BEFORE_VERB.contains(word)
         || BEFORE_VERB_ANYWHERE.iter().any(|lead| before.ends_with(lead))
 }

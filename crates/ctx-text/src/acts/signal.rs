@@ -28,6 +28,8 @@ pub struct Signal {
     pub question: bool,
     /// It states a finding or a reason.
     pub finding: bool,
+    /// It names the root cause.
+    pub causes: bool,
     /// It demands or forbids.
     pub demand: bool,
     /// It forbids, or leaves no choice.
@@ -49,7 +51,7 @@ impl Signal {
         let question = lower.trim_end_matches(['*', '_', ')', '"', ' ']).ends_with(['?', '？'])
             || found.opens(List::Asks);
         // "I will do that later" announces nothing for now.
-        let put_off = !question && found.has(List::PutOff);
+        let put_off = !question && (found.has(List::PutOff) || ends_later(lower));
         let announces = found.opens(List::Announces) && !put_off;
         // A report: a word like "fixed" comes first, or no word before it makes the sentence a
         // wish, a condition or a denial.
@@ -75,6 +77,7 @@ impl Signal {
             put_off,
             question,
             finding,
+            causes: found.has(List::Causes),
             demand: strict || wished,
             strict,
             announces,
@@ -82,6 +85,13 @@ impl Signal {
             marks,
         }
     }
+}
+
+/// "We'll look at that later": a postponement, not a statement about a later time.
+fn ends_later(lower: &str) -> bool {
+    static BEFORE: WordList = WordList::new("signals.before_later");
+    let end = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
+    end.ends_with(" later") && BEFORE.is_in(end)
 }
 
 /// Whether a message only agrees, thanks or tells the agent to continue.

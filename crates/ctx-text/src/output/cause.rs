@@ -5,11 +5,11 @@ use crate::pattern::pattern;
 use ctx_core::text::Slice;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::lines::lines;
+use super::outcome::lines;
 
-/// Beginnings of lines that are no longer part of a panic message.
 static ENDS: WordList = WordList::new("output.message_ends");
 
 /// The number of lines after the error line that may belong to it.
@@ -18,7 +18,10 @@ const FOLLOWING: usize = 4;
 const LONGEST: usize = 300;
 
 /// A line without any of these is not an error; most lines have none.
-static SIGNS: WordList = WordList::new("output.error_signs");
+static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let signs = WordList::new("output.error_signs");
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs.iter()).ok()
+});
 
 /// Returns the cause of a failure in the words of its output: the error itself and its details (the
 /// message of a panic, both sides of an assertion, the last of several causes), without the stack
@@ -33,7 +36,8 @@ pub fn plain_cause(output: &str) -> Option<String> {
 }
 
 fn best(output: &str) -> Option<(u8, String)> {
-    if !SIGNS.is_in(&output.to_ascii_lowercase()) {
+    let signs = SIGNS.as_ref()?;
+    if !signs.is_match(output) {
         return None;
     }
     let all: Vec<&str> = lines(output).collect();
@@ -48,7 +52,7 @@ fn best(output: &str) -> Option<(u8, String)> {
         // The line below the frames of a traceback names the exception, whatever its type.
         let ends_trace = traced && !line.starts_with([' ', '\t']);
         traced &= !ends_trace;
-        if !ends_trace && !SIGNS.is_in(&line.to_ascii_lowercase()) {
+        if !ends_trace && !signs.is_match(line) {
             continue;
         }
         let rank = if ends_trace { 4 } else { error_rank(line.trim()) };
@@ -74,7 +78,7 @@ fn with_following(all: &[&str], at: usize) -> String {
     };
     if first.contains("panicked at ") || first.contains("assertion `") {
         let more = rest.iter().map(|line| line.trim());
-        let more = more.take_while(|line| !ENDS.begins(line)).take(FOLLOWING);
+        let more = more.take_while(|line| !ends_message(line)).take(FOLLOWING);
         more.for_each(add);
     } else if first.starts_with("Expected: ") || first.starts_with("--- FAIL") {
         let detail = rest.first().filter(|line| line.starts_with([' ', '\t', 'R']));
@@ -85,6 +89,11 @@ fn with_following(all: &[&str], at: usize) -> String {
         causes.take(1 + below).for_each(|line| add(line));
     }
     out
+}
+
+/// Whether a line is no longer part of a panic message.
+fn ends_message(line: &str) -> bool {
+    ENDS.begins(line)
 }
 
 fn collapsed(line: &str) -> String {

@@ -1,9 +1,7 @@
-//! The lines of an output that are read, listings, stack frames, and rejected calls.
+//! Generated lines: listings and stack frames.
 
 use std::sync::LazyLock;
 
-use ctx_core::text::Slice;
-use ctx_core::{Chars, text};
 use regex::Regex;
 
 use crate::WordList;
@@ -13,6 +11,14 @@ use crate::pattern::pattern;
 pub(crate) fn is_listed(line: &str) -> bool {
     static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern("listed"));
     LISTED.is_match(line)
+}
+
+/// Whether a line is data, not prose: JSON, a log with escaped line breaks, a tool call such as
+/// `bash({"command":"ls"})`.
+pub(crate) fn is_data(line: &str) -> bool {
+    let near = ctx_core::text::head(line, ctx_core::Chars(2_000));
+    let call = near.split_once("({\"").is_some_and(|(name, _)| !name.contains(' '));
+    call || near.matches("\":").count() >= 2 || near.matches("\\n").count() >= 2
 }
 
 /// Whether a line is a stack frame.
@@ -27,23 +33,13 @@ pub fn is_foreign(line: &str) -> bool {
     LIBRARIES.is_in(line)
 }
 
-/// The lengths of an output's beginning and end that are read; totals are at the end.
-const HEAD: Chars = Chars(40_000);
-const TAIL: Chars = Chars(20_000);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Returns the lines of the beginning and the end of an output, without colours and overlong lines.
-pub(super) fn lines(output: &str) -> impl Iterator<Item = &str> {
-    let first = text::head(output, HEAD);
-    let last = text::tail(output.slice(first.len()..), TAIL);
-    first
-        .lines()
-        .chain(last.lines())
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty() && line.len() < 1_000)
-}
-
-/// Whether a tool result says that the user rejected the call, and quotes the user.
-pub fn is_rejection(result: &str) -> bool {
-    static STARTS: WordList = WordList::new("output.refusals");
-    STARTS.begins(result)
+    #[test]
+    fn a_tool_call_is_data() {
+        assert!(is_data("bash({\"command\":\"echo we use MySQL\"})"));
+        assert!(!is_data("We call bash({\"command\":\"ls\"}) here."));
+    }
 }

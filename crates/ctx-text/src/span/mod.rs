@@ -49,7 +49,7 @@ pub struct Span<'a> {
     pub text: &'a str,
     /// Its byte range.
     pub range: Range<usize>,
-    /// Whether it is in backticks.
+    /// Whether it is in backticks or quotes.
     pub quoted: bool,
     /// Whether it is a number that only counts things, or has no unit.
     pub is_count: bool,

@@ -94,4 +94,9 @@ impl NormalForm {
     pub fn text(&self) -> &str {
         &self.text
     }
+
+    /// Returns the digits that identify a code with many spellings: `404` of `HTTP 404`.
+    pub fn bare_status(&self) -> Option<&str> {
+        (self.kind == SpanKind::ErrorCode).then(|| self.text.strip_prefix("http ")).flatten()
+    }
 }

@@ -25,7 +25,7 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
 static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
 
 /// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
-/// backticks), more words are accepted as paths.
+/// backticks or quotes), more words are accepted as paths.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     if word.len() < 2 || word.contains("://") {
         return None;

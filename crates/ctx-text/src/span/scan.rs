@@ -3,7 +3,7 @@
 use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
-use super::edges::{ends_word, group_len, is_command, leading};
+use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
 use super::{Span, SpanKind, code, date, number, path, phrase};
 use crate::fold::is_cjk;
 
@@ -169,9 +169,12 @@ impl<'a> Scan<'a> {
             return;
         }
         let text = self.text;
+        let before = text.slice(..start);
+        let after = text.slice(end..);
+        let quoted = in_backticks || is_between_quotes(before, after);
         if bare.contains("://") {
             if bare.len() <= LONGEST_URL && !bare.starts_with(':') && !bare.ends_with("://") {
-                self.push(SpanKind::Url, start..end, in_backticks, false);
+                self.push(SpanKind::Url, start..end, quoted, false);
             }
             return;
         }
@@ -182,31 +185,31 @@ impl<'a> Scan<'a> {
         let mentioned =
             bare.strip_prefix('@').filter(|path| path.contains('.') && !path.contains('@'));
         if let Some(len) = mentioned.and_then(|path| path::path_len(path, false)) {
-            self.push(SpanKind::Path, start + 1..start + 1 + len, in_backticks, false);
+            self.push(SpanKind::Path, start + 1..start + 1 + len, quoted, false);
             return;
         }
         let rest = text.slice(start..);
         if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
-            self.phrase(rest, start, in_backticks);
+            self.phrase(rest, start, quoted);
             return;
         }
         if let Some(len) = date::day_len(rest) {
-            self.push(SpanKind::Number, start..start + len, in_backticks, false);
+            self.push(SpanKind::Number, start..start + len, quoted, false);
             self.at = start + len;
             return;
         }
-        if let Some(kind) = Self::whole_word(bare, in_backticks) {
-            self.push(kind.0, start..start + kind.1, in_backticks, false);
+        if let Some(kind) = Self::whole_word(bare, in_backticks, quoted) {
+            self.push(kind.0, start..start + kind.1, quoted, false);
             return;
         }
-        if self.phrase(rest, start, in_backticks) {
+        if self.phrase(rest, start, quoted) {
             return;
         }
-        self.number(bare, start, in_backticks);
+        self.number(bare, start, quoted);
     }
 
     /// Classifies the word on its own, and returns how much of it counts.
-    fn whole_word(bare: &str, in_backticks: bool) -> Option<(SpanKind, usize)> {
+    fn whole_word(bare: &str, in_backticks: bool, quoted: bool) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
         if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
@@ -214,7 +217,7 @@ impl<'a> Scan<'a> {
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
             return Some((SpanKind::Url, bare.len()));
         }
-        if let Some(len) = path::path_len(bare, in_backticks) {
+        if let Some(len) = path::path_len(bare, in_backticks || quoted) {
             return Some((SpanKind::Path, len));
         }
         // `getUser()` is the name `getUser`, but `run` is a name only as `run()`.

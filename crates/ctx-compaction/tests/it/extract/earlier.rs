@@ -40,17 +40,24 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
             vec![measured, written],
             vec![begun],
         ),
+        // The turn is not complete.
+        (
+            "U: Each command should have a test that it reads the header. Keep them tiny.",
+            vec![begun, measured, written],
+            vec![],
+        ),
+        // The file was edited and committed.
+        (
+            "U: one line for the users\nA> edit {\"path\":\"docs/CHANGELOG.md\"}\nR: ok\n\
+             A> bash {\"command\":\"git commit -am 'One line'\"}\nR: ok\nA: There it is.\n\
+             U: and the docs?\nA: They are short.",
+            vec![begun, measured],
+            vec![written],
+        ),
         (
             "U: and the docs?\nA: Both gaps filled, all green, committed as 9c41e07.",
             vec![],
             vec![begun, measured, written],
-        ),
-        // Reported as done.
-        (
-            "U: one line for the users\nA: I wrote the CHANGELOG line and committed it.\n\
-             U: and the docs?\nA: They are short.",
-            vec![begun, measured],
-            vec![written],
         ),
         (
             "U: and the docs?\nA: Once everything is done I look at them.",

@@ -130,6 +130,7 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 
 ## Critical Context
 - The root cause is that `verify` returns a Result. [e:12]
+- `cargo test` → test result: ok. 12 passed; 0 failed [e:16]
 - Names: `routes()`
 "#,
     );
@@ -162,7 +163,7 @@ A: 测试失败的根本原因是 queue 没有注入。
 
 ## Progress
 ### Blocked
-- TypeError: queue is undefined [e:9]
+- `pnpm test` → TypeError: queue is undefined [e:9]
 
 ## Key Decisions
 - 你希望用哪一种？ 异步导出，完成后通知 → user: B，文件保留 7 天 [e:5] [e:6]

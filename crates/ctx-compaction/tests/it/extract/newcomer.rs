@@ -164,8 +164,18 @@ fn what_was_put_off_stays_open() {
             &[],
         ),
         (
+            "U: add the export\nA: The export is in `src/export.rs`. I will do the retry on timeouts later.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
+            &[("Next Steps", "I will do the retry on timeouts later.")],
+            &[],
+        ),
+        (
             "U: add the export\nA: The export is in `src/export.rs`, but the migration is not done yet.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
             &[("Next Steps", "the migration is not done yet")],
+            &[],
+        ),
+        (
+            "U: add the export. We'll look at the Windows build later.\nA: The export is in `src/export.rs`.\nU: now the import\nA: Wrote it.\nU: and the flag?\nA: It is there.",
+            &[("Next Steps", "We'll look at the Windows build later.")],
             &[],
         ),
         (
@@ -190,6 +200,66 @@ fn what_was_put_off_stays_open() {
             &["skipped for now"],
         ),
     ]);
+}
+
+#[test]
+fn a_fix_that_was_taken_back_is_not_told_as_done() {
+    check(&[
+        (
+            "U: fix the login\nA> edit {\"path\":\"src/login.rs\"}\nR: ok\nA: Fixed the login in `src/login.rs` with a retry loop.\nU: no, that makes it worse\nA> bash {\"command\":\"git checkout -- src/login.rs\"}\nR: Updated 1 path from the index\nA: It is as before now.",
+            &[],
+            &["[x] Fixed the login", "Reverted by the user"],
+        ),
+        (
+            "U: fix the login\nA> bash {\"command\":\"git commit -am 'Retry the login'\"}\nR: [main 4f2a9c1] Retry the login\\n 1 file changed\nA: Done.\nU: that broke signup, take it back\nA> bash {\"command\":\"git revert --no-edit 4f2a9c1\"}\nR: [main 77aa001] Revert \"Retry the login\"\\n 1 file changed\nA: It is back to what it was.",
+            &[("Done", "Revert \"Retry the login\"")],
+            &["[x] Commit [main 4f2a9c1] Retry the login"],
+        ),
+    ]);
+}
+
+/// A session in which the user says something after a first and a second change.
+fn told_after(said: &str) -> (bool, bool) {
+    let script = format!(
+        "U: add a cache\nA> edit {{\"path\":\"src/cache.rs\"}}\nR: ok\nA: Added the cache in `src/cache.rs`.\n\
+         U: now the login\nA> edit {{\"path\":\"src/login.rs\"}}\nR: ok\nA: Fixed the login in `src/login.rs` with a retry loop.\n\
+         U: {said}\nA: I see.\nU: what about the docs page?"
+    );
+    let text = summary(&script, None);
+    let holds = |line: &str| {
+        let is_done = text.contains(&format!("- [x] {line}"));
+        let is_reverted = text.contains(&format!("- Reverted by the user: {line}"));
+        assert!(is_done != is_reverted, "{said}: {text}");
+        is_done
+    };
+    (holds("Added the cache in"), holds("Fixed the login in"))
+}
+
+#[test]
+fn what_the_user_reverted_is_not_told_as_done() {
+    for said in [
+        "I reverted your changes",
+        "undo that, I rolled it back",
+        "I've reverted it, can you find another way?",
+        "that broke signup. I did a git reset --hard",
+        "git reset --hard by me",
+        "我把改动撤回了",
+        "Das ging nicht, ich habe es rückgängig gemacht.",
+    ] {
+        assert_eq!(told_after(said), (true, false), "{said}");
+    }
+    assert_eq!(told_after("I reverted src/cache.rs"), (false, true));
+    assert_eq!(told_after("I rolled back everything"), (false, false));
+    for said in [
+        "please revert your changes",
+        "should I have reverted your changes?",
+        "if I rolled it back, would signup work?",
+        "I haven't reverted your changes",
+        "the migration was rolled back by the database",
+        "我没有撤回改动",
+    ] {
+        assert_eq!(told_after(said), (true, true), "{said}");
+    }
 }
 
 #[test]
@@ -343,8 +413,10 @@ fn a_blocked_item_goes_only_when_it_is_done_itself() {
     let previous = "## Progress\n### Blocked\n- Deploy to staging waits for the VPN account [e:p1]\n\n\
         ## Next Steps\n1. write the release notes [e:p2]";
     let script = |words: &str| format!("U: and the parser?\nA: {words}\nU: ok\nA: Fine.");
-    let text = summary(&script("Everything else is done."), Some(previous));
+    let done = "Everything is done, all green, committed as 9c41e07.";
+    let text = summary(&script(done), Some(previous));
     assert!(holds(&text, BLOCKED, "waits for the VPN account"), "{text}");
+    assert!(!text.contains("release notes"), "{text}");
     let own = "I deployed it to staging: the VPN account is there, so nothing waits any more.";
     let text = summary(&script(own), Some(previous));
     assert!(!holds(&text, BLOCKED, "waits for the VPN account"), "{text}");
