@@ -58,7 +58,8 @@ def check(name):
     library = Library(name)
     alone = held(library, "alone", lambda _room, upstream: upstream)
     through = held(library, "through", lambda room, up: room.serve(up, library.window))
-    checks = judge_compactions(library, alone, through, PLANTED) if library.compacts else judge(library, alone, through)
+    runs = (library, alone, through)
+    checks = judge_compactions(*runs, PLANTED) if library.compacts else judge(*runs)
     faults = [words for words, holds in checks if not holds]
     if faults:
         faults.append(f"see {alone.folder} and {through.folder}")

@@ -145,7 +145,6 @@ fn texts(block: &Block) -> Vec<String> {
 
 /// Returns the beginning of a text, with single blanks.
 fn beginning(text: &str) -> String {
-    // More than enough, of which the blanks are removed.
     let part: String = text.chars().take(COMPARED_CHARS).collect();
     normalised(&part)
 }
