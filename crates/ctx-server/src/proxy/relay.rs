@@ -102,6 +102,11 @@ impl Relay {
             self.pending.asked =
                 AskedSummary::of(proxy, client_request, asked, body, conversation).await;
         }
+        self.exchange(prepared, wants_compaction).await
+    }
+
+    /// Sends a request, in a smaller form after each refusal, until it is answered.
+    async fn exchange(mut self, mut prepared: Prepared, wants_compaction: bool) -> Response {
         let mut attempt = 1;
         loop {
             self.note(&prepared, attempt);
