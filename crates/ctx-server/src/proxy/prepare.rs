@@ -249,7 +249,6 @@ async fn prepare_stored(
         stored.and_then(|route| proxy.responses.request(route, text, &client_request.key()));
     let whole = stored.as_ref().filter(|_| refers(route, &body));
     let whole = whole.and_then(|request| proxy.responses.whole(request, text));
-    let is_refused = purpose.retry().is_some();
     let mut prepared = match whole {
         None => prepare_whole(proxy, client_request, body, purpose).await?,
         Some(WholeHistory { body: whole, previous }) => {
@@ -257,11 +256,7 @@ async fn prepare_stored(
                 prepare_whole(proxy, client_request, Bytes::from(whole), purpose).await?;
             // The provider has the history as it is. Whether it counts that is not known.
             let is_attached = stored.as_ref().is_some_and(StoredRequest::is_attached);
-            let takes_reference = is_attached && !is_refused;
-            if prepared.is_unchanged
-                && takes_reference
-                && !proxy.speaks_chat.load(Ordering::Relaxed)
-            {
+            if prepared.is_unchanged && is_attached && !proxy.speaks_chat.load(Ordering::Relaxed) {
                 let known = previous_response(text);
                 let other = previous.filter(|id| known.as_deref() != Some(id));
                 let other = other.and_then(|id| with_previous_response(text, &id));

@@ -48,17 +48,18 @@ async fn rig(home: TempDir, url: &str) -> Rig {
 }
 
 fn turn(n: usize, conversation: &Value) -> Value {
-    json!({ "model": "m", "input": [user(format!("question {n}"))], "conversation": conversation })
+    let text = format!("Rule {n}: never delete file{n}.txt. ") + &"Read on. ".repeat(700);
+    json!({ "model": "m", "input": [user(text)], "conversation": conversation })
 }
 
 #[tokio::test]
 async fn the_history_of_a_conversation_is_sent_when_the_provider_refuses_it() {
     let (url, arrived) = server().await;
     let mut rig = rig(TempDir::new().unwrap(), &url).await;
-    let begin = json!({ "items": [user("the beginning")] });
+    let begin = json!({ "items": [user("Rule: never touch begin.txt.")] });
     let got = rig.post("/v1/conversations", &begin).await;
     assert_eq!(got.json()["id"], "conv_1");
-    let more = json!({ "items": [user("one more")] });
+    let more = json!({ "items": [user("Rule: never touch more.txt.")] });
     assert_eq!(rig.post("/v1/conversations/conv_1/items", &more).await.status, 200);
     let forms = [json!("conv_1"), json!({ "id": "conv_1" })];
     for n in 0..2 {
@@ -68,15 +69,15 @@ async fn the_history_of_a_conversation_is_sent_when_the_provider_refuses_it() {
     }
     let (home, _) = rig.end().await;
     rig = self::rig(home, &url).await;
-    let mut expected = vec!["the beginning", "one more", "question 0", "answer 1", "question 1"];
-    for (n, more) in [(2, ["answer 2", "question 2"]), (3, ["answer 4", "question 3"])] {
+    for (n, newest) in [(2, "answer 2"), (3, "answer 4")] {
         assert_eq!(rig.post("/v1/responses", &turn(n, &forms[0])).await.status, 200);
         let sent = arrived.lock().unwrap().last().cloned().unwrap();
         assert!(sent["conversation"].is_null(), "{sent}");
-        expected.extend(more);
         let text = sent["input"].to_string();
-        let places: Vec<_> = expected.iter().map(|part| text.find(part)).collect();
-        assert!(places.is_sorted() && !places.contains(&None), "{places:?} {text}");
+        for part in ["begin.txt", "more.txt", "file0.txt", "file1.txt", newest, "Rule 2"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(sent["input"].as_array().unwrap().last(), turn(n, &forms[0])["input"].get(0));
     }
     // The provider does not know the third turn, so it is not asked for the conversation again.
     assert_eq!(arrived.lock().unwrap().len(), 5);
