@@ -21,10 +21,7 @@ use anstream::ColorChoice;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_config::Profile;
-use ctx_core::{CounterKind, Tokens};
-use ctx_eval::eval::Preset;
-use ctx_session::Format;
-use ctx_session::key::FileId;
+use ctx_core::CounterKind;
 
 pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
@@ -187,8 +184,8 @@ pub(crate) struct Eval {
     #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<PathBuf>,
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
-    #[arg(long, short, value_name = "N", value_parser = names::tokens)]
-    pub(crate) window: Option<Tokens>,
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
     /// The model, for its window and prices [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
@@ -200,7 +197,7 @@ pub(crate) struct Eval {
     pub(crate) engines: Vec<String>,
     /// Only these presets of other agents [default: all]
     #[arg(long = "preset", value_name = "NAME", value_delimiter = ',', value_parser = names::presets())]
-    pub(crate) presets: Vec<Preset>,
+    pub(crate) presets: Vec<String>,
     /// Include each profile with long-term memory and its block before the newest message
     #[arg(long)]
     pub(crate) memory: bool,
@@ -209,7 +206,6 @@ pub(crate) struct Eval {
     pub(crate) counter: CounterKind,
     /// Compact each session once, to this share of its tokens, between 0.05 and 0.9
     #[arg(long, value_name = "SHARE", default_value_t = ctx_eval::eval::COMPACT_TO)]
-    #[arg(value_parser = names::within(0.05..=0.9))]
     pub(crate) compact_to: f64,
     /// Print JSON
     #[arg(long)]
@@ -368,8 +364,8 @@ pub(crate) struct BranchArgs {
 #[derive(Debug, Args)]
 pub(crate) struct Maintain {
     /// Only this agent's sessions
-    #[arg(long, value_name = "ID", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: Option<FileId>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -384,7 +380,7 @@ pub(crate) struct Convert {
     pub(crate) session: PathBuf,
     /// The format to write; `ctx` is a session that ctx can append to
     #[arg(long, value_name = "FORMAT", value_parser = names::formats())]
-    pub(crate) to: Format,
+    pub(crate) to: String,
     /// With --to ponybunny: write what remains after compactions, with their summary as
     /// compactedHistory, instead of all messages
     #[arg(long)]

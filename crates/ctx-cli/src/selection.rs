@@ -22,8 +22,11 @@ pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// Returns the named agent, else all agents.
-pub(crate) fn agents(home: &Home, named: Option<&FileId>) -> ctx_core::Result<Vec<FileId>> {
-    named.map_or_else(|| home.agents(), |agent| Ok(vec![agent.clone()]))
+pub(crate) fn agents(home: &Home, named: Option<&str>) -> anyhow::Result<Vec<FileId>> {
+    match named {
+        Some(agent) => Ok(vec![agent.parse().map_err(misuse)?]),
+        None => Ok(home.agents()?),
+    }
 }
 
 /// Returns the agent of a session: `--agent`, else the agent whose folder contains it.

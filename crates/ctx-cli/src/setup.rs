@@ -9,7 +9,7 @@ use ctx_core::{ContextEngine, Error, ErrorKind, MemoryStore, Services, TokenLedg
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_model::Prices;
 use ctx_runtime::lifecycle::SessionConfig;
-use ctx_runtime::{Resolved, SharedMemories, Stores, memory_session};
+use ctx_runtime::{Resolved, SessionSpec, SharedMemories, Stores, memory_session};
 use ctx_server::http::Token;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, with_home_hint};
@@ -101,7 +101,12 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
 /// Names standard input in an error of a transcript without a path.
 fn stdin_error(error: &Error) -> Error {
     let text = error.to_string().replace("path: (memory)", "path: standard input");
-    error.reworded(text)
+    let hint = error.hint_text().map(str::to_owned);
+    let named = Error::new(error.kind(), text);
+    match hint {
+        Some(hint) => named.hint(hint),
+        None => named,
+    }
 }
 
 /// Resolves profile, counter, model, window and reserve.
@@ -111,7 +116,18 @@ pub(crate) fn resolve(
     session: &Path,
     transcript: &Transcript,
 ) -> anyhow::Result<Resolved> {
-    let wanted = fit.spec().on(transcript)?.in_home(&Home::from_env()?, session);
+    let mut wanted = SessionSpec {
+        profile: fit.profile,
+        counter: fit.counter,
+        engine: fit.engine.clone(),
+        agent: fit.agent.clone(),
+        window: fit.window.as_deref().map(parse_tokens).transpose().map_err(misuse)?,
+        ..SessionSpec::of(transcript)?
+    };
+    if let Some(name) = &fit.model {
+        wanted = wanted.with_model(name);
+    }
+    let wanted = wanted.in_home(&Home::from_env()?, session);
     let mut config = config(global)?;
     if fit.memory {
         let memory = json!({ "enabled": true, "recall": { "placement": "before-newest" } });
@@ -186,6 +202,27 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Parses `32000`, `32_000`, `32k`, `1M`.
+pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
+    let wrong = || {
+        Error::new(ErrorKind::InvalidInput, format!("invalid number of tokens '{text}'"))
+            .hint("give a number of tokens, such as 32000, 128k or 1M")
+    };
+    let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    let (digits, unit) = match plain.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&plain[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&plain[..at], 1_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let tokens = number.checked_mul(unit).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
+        Error::new(ErrorKind::InvalidInput, format!("{text} tokens exceed every model"))
+            .with("largest", u32::MAX)
+            .hint("give a number of tokens, such as 32000, 128k or 1M")
+    })?;
+    Ok(Tokens(tokens))
+}
+
 /// Runs a future to completion on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -206,4 +243,19 @@ pub(crate) fn block_on_threads<T>(
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     threads.map_err(runtime_error)?.block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_numbers_with_a_unit() {
+        let sizes = ["32000", "32_000", "32k", "128K", "1M"].map(|t| parse_tokens(t).unwrap().0);
+        assert_eq!(sizes, [32_000, 32_000, 32_000, 128_000, 1_000_000]);
+        for text in ["", "k", "-1", "1.5k", "9223372036854775808", "many", "18446744073709551615M"]
+        {
+            assert_eq!(parse_tokens(text).unwrap_err().kind(), ErrorKind::InvalidInput, "{text}");
+        }
+    }
 }

@@ -8,10 +8,12 @@ use ctx_core::Counter;
 use ctx_runtime::workspace_model;
 use ctx_search::VectorModel;
 use ctx_session::Home;
+use ctx_session::key::FileId;
 use ctx_workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use indicatif::ProgressBar;
 
 use crate::args::{Global, IndexOf};
+use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
 
@@ -49,7 +51,8 @@ pub(crate) fn open(
     let folder = folder.or(configured.as_deref()).unwrap_or(Path::new("."));
     let whole = config;
     let config: Config = whole.section()?;
-    let indexes = Home::from_env()?.workspaces_dir(&of.agent);
+    let agent: FileId = of.agent.parse().map_err(misuse)?;
+    let indexes = Home::from_env()?.workspaces_dir(&agent);
     let workspace = Workspace::open(&indexes, folder, config.settings(counter))?;
     Ok(OpenWorkspace { workspace, config, counter, whole })
 }

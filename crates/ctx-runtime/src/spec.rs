@@ -149,22 +149,6 @@ impl SessionSpec {
         })
     }
 
-    /// Adds what a transcript records. The profile, counter, engine, agent, model and window that
-    /// are given take precedence.
-    ///
-    /// # Errors
-    ///
-    /// If the transcript cannot be read.
-    pub fn on(self, transcript: &Transcript) -> Result<Self> {
-        let recorded = Self::of(transcript)?;
-        let recorded = match &self.model {
-            Some(name) => recorded.with_model(name),
-            None => recorded,
-        };
-        let Self { profile, counter, engine, agent, window, .. } = self;
-        Ok(Self { profile, counter, engine, agent, window, ..recorded })
-    }
-
     /// Sets another model than the recorded one. The recorded proof of the window is dropped, as it
     /// does not apply to that model.
     pub fn with_model(self, name: &str) -> Self {

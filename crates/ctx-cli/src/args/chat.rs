@@ -2,7 +2,6 @@
 
 use clap::{Args, ValueEnum};
 use ctx_config::Profile;
-use ctx_core::Tokens;
 
 use super::names;
 
@@ -20,8 +19,8 @@ pub(crate) struct Chat {
     #[arg(long = "model", short, value_name = "PROVIDER/NAME", conflicts_with = "demo")]
     pub(crate) models: Vec<String>,
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
-    #[arg(long, short, value_name = "N", value_parser = names::tokens)]
-    pub(crate) window: Option<Tokens>,
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
     /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,

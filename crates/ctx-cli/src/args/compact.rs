@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ctx_core::{IdentifierPolicy, Tokens};
+use ctx_core::IdentifierPolicy;
 
-use super::{Fit, Summaries, names};
+use super::{Fit, Summaries};
 
 #[derive(Debug, Args)]
 pub(crate) struct Compact {
@@ -22,8 +22,8 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "POLICY")]
     pub(crate) identifiers: Option<Identifiers>,
     /// The target size of the session in tokens; 32k is understood
-    #[arg(long, value_name = "N", value_parser = names::tokens)]
-    pub(crate) target: Option<Tokens>,
+    #[arg(long, value_name = "N")]
+    pub(crate) target: Option<String>,
     /// Compact even a session that is small enough
     #[arg(long)]
     pub(crate) force: bool,

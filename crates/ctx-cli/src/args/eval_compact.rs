@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ctx_config::Profile;
-use ctx_eval::eval::Preset;
 
 use super::{Page, names};
 
@@ -41,7 +40,7 @@ pub(crate) struct EvalCompact {
     pub(crate) engines: Vec<String>,
     /// Only these presets of other agents [default: all]
     #[arg(long = "preset", value_name = "NAME", value_delimiter = ',', value_parser = names::presets())]
-    pub(crate) presets: Vec<Preset>,
+    pub(crate) presets: Vec<String>,
     /// Include the first profile with summaries by this model, as provider/model. It is called for
     /// each compaction, and its provider bills them
     #[arg(long, value_name = "NAME")]

@@ -2,8 +2,7 @@
 
 use clap::Args;
 use ctx_config::Profile;
-use ctx_core::{CounterKind, Tokens};
-use ctx_runtime::SessionSpec;
+use ctx_core::CounterKind;
 
 use super::names;
 
@@ -11,8 +10,8 @@ use super::names;
 #[derive(Debug, Default, Args)]
 pub(crate) struct Fit {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
-    #[arg(long, short, value_name = "N", value_parser = names::tokens)]
-    pub(crate) window: Option<Tokens>,
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
     /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
@@ -32,21 +31,6 @@ pub(crate) struct Fit {
     /// Whether long-term memory is on, its block before the newest message.
     #[arg(skip)]
     pub(crate) memory: bool,
-}
-
-impl Fit {
-    /// Returns the named values, which take precedence over those of a transcript.
-    pub(crate) fn spec(&self) -> SessionSpec {
-        SessionSpec {
-            profile: self.profile,
-            counter: self.counter,
-            engine: self.engine.clone(),
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-            window: self.window,
-            ..SessionSpec::default()
-        }
-    }
 }
 
 /// Which model writes summaries, if a command needs any.

@@ -3,9 +3,6 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use ctx_session::key::FileId;
-
-use super::names;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
@@ -14,8 +11,8 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
     /// The agent whose sessions and memory are served
-    #[arg(long, value_name = "ID", default_value = "main", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: FileId,
+    #[arg(long, value_name = "ID", default_value = "main")]
+    pub(crate) agent: String,
     /// The session of calls that specify none: its key, its id, or the path of its transcript
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,

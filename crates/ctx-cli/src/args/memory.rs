@@ -4,10 +4,6 @@ use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
-use ctx_core::Tokens;
-use ctx_session::key::FileId;
-
-use super::names;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
@@ -28,8 +24,8 @@ pub(crate) enum MemoryCommand {
 #[derive(Debug, Args)]
 pub(crate) struct InMemory {
     /// The agent whose memory is used
-    #[arg(long, value_name = "ID", default_value = "main", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: FileId,
+    #[arg(long, value_name = "ID", default_value = "main")]
+    pub(crate) agent: String,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -113,8 +109,8 @@ pub(crate) struct ForgetArgs {
     pub(crate) yes: bool,
     /// Only from this agent's memory and sessions, and from the overlays of other programs' files,
     /// which belong to no agent [default: every agent's]
-    #[arg(long, value_name = "ID", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: Option<FileId>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -132,8 +128,8 @@ pub(crate) struct RecallArgs {
     #[arg(long)]
     pub(crate) all_sessions: bool,
     /// The maximum size of the block, in tokens; 2k is understood [default: memoryContext.hardCapTokens]
-    #[arg(long, value_name = "N", value_parser = names::tokens)]
-    pub(crate) budget: Option<Tokens>,
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: Option<String>,
     #[command(flatten)]
     pub(crate) of: InMemory,
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::recall::DatasetFormat;
 
-use super::{EvalCompact, names};
+use super::EvalCompact;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
@@ -41,8 +41,8 @@ pub(crate) struct EvalRecall {
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
     /// The weight of the vectors in the score, 0 to 1 [default: memoryContext.search]
-    #[arg(long, value_name = "SHARE", value_parser = names::within(0.0..=1.0))]
-    pub(crate) weight: Option<f64>,
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) weight: Option<f32>,
     /// A file that stores vectors for the next run
     #[arg(long, value_name = "FILE")]
     pub(crate) cache: Option<PathBuf>,

@@ -1,11 +1,6 @@
 //! The arguments of `ctx serve`.
 
-use std::net::SocketAddr;
-
 use clap::Args;
-use ctx_core::Tokens;
-use ctx_runtime::lifecycle::Bytes;
-use ctx_session::key::FileId;
 
 use super::names;
 
@@ -16,27 +11,27 @@ use super::names;
 pub(crate) struct Serve {
     /// The address to listen on; port 0 picks a free one [default: server.listen, else 127.0.0.1:8787]
     #[arg(long, short, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<String>,
     /// Where requests are sent: URL for all, or openai=URL, anthropic=URL, gemini=URL,
     /// bedrock=URL; may be repeated [default: server.upstreams, else the public ones]
     #[arg(long = "upstream", short, value_name = "URL")]
     pub(crate) upstreams: Vec<String>,
     /// The models' window in tokens; 32k and 1M are understood [default: each model's own]
-    #[arg(long, short, value_name = "N", value_parser = names::tokens)]
-    pub(crate) window: Option<Tokens>,
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
     /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent whose engine and memory are used [default: main]
-    #[arg(long, value_name = "ID", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: Option<FileId>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// The token required from other machines, and for all changes; other users of this machine can
     /// see flags, so prefer $CTX_SERVER_TOKEN
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// The maximum size of a request body, with a unit: 64M [default: server.maxBodyBytes, else 64 MiB]
-    #[arg(long, value_name = "SIZE", value_parser = names::parsed::<Bytes>)]
-    pub(crate) max_body: Option<Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_body: Option<String>,
     /// Seconds to wait for running answers at shutdown [default: server.graceSeconds, else 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<u32>,

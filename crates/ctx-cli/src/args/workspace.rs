@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ctx_config::Profile;
-use ctx_core::{CounterKind, Tokens};
-use ctx_session::key::FileId;
+use ctx_core::CounterKind;
 
 use super::names;
 
@@ -37,8 +36,8 @@ pub(crate) struct Context {
     pub(crate) workspace: Option<PathBuf>,
     /// The maximum size of the block in tokens; 4k is understood [default:
     /// agents.defaults.workspaceContext.budgetTokens]
-    #[arg(long, value_name = "N", value_parser = names::tokens)]
-    pub(crate) budget: Option<Tokens>,
+    #[arg(long, value_name = "N")]
+    pub(crate) budget: Option<String>,
     /// The maximum number of snippets [default: agents.defaults.workspaceContext.limit]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
@@ -53,8 +52,8 @@ pub(crate) struct Context {
 #[derive(Debug, Args)]
 pub(crate) struct IndexOf {
     /// The agent of the index
-    #[arg(long, value_name = "ID", default_value = "main", value_parser = names::parsed::<FileId>)]
-    pub(crate) agent: FileId,
+    #[arg(long, value_name = "ID", default_value = "main")]
+    pub(crate) agent: String,
     /// The profile that sets the defaults [default: from the config]
     #[arg(long, short, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,

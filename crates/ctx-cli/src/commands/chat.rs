@@ -36,7 +36,7 @@ const PACE: Duration = Duration::from_millis(4);
 pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let key = key(args).map_err(misuse)?;
-    let window = args.window;
+    let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     selection::check(args.engine.as_deref())?;
     let profiled = |config: Config| match args.profile {
         Some(profile) => config.with_profile(profile),

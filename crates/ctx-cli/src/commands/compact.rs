@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     if args.undo {
         return undo::run(args, out);
     }
-    let target = args.target;
+    let target = args.target.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let home = Home::from_env()?;
     // Report warnings about the session only once.
     let quiet = Out::silent();

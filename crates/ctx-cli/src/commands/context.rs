@@ -12,7 +12,7 @@ use crate::args::{Context, Global};
 use crate::failure::misuse;
 use crate::format::{counted, escaped_lines, thousands};
 use crate::out::Out;
-use crate::setup;
+use crate::setup::{self, parse_tokens};
 use crate::workspace::{self, OpenWorkspace};
 
 #[derive(Serialize)]
@@ -47,7 +47,10 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     };
     let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
     let OpenWorkspace { workspace, config, counter, .. } = &opened;
-    let budget = args.budget.unwrap_or(Tokens(config.budget_tokens));
+    let budget = match &args.budget {
+        Some(text) => parse_tokens(text).map_err(misuse)?,
+        None => Tokens(config.budget_tokens),
+    };
     workspace::update(workspace, out)?;
     let limit = args.limit.unwrap_or(config.limit) as usize;
     let vector = vector(&opened, question, out)?;

@@ -3,17 +3,21 @@
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-use ctx_core::Error;
+use ctx_core::{Error, ErrorKind};
+use ctx_session::Format;
 
 use crate::args::Convert;
 use crate::failure::misuse;
 use crate::files::{Existing, Readers, write_for};
-use crate::format::counted;
+use crate::format::{counted, shortened};
 use crate::out::Out;
 use crate::setup;
 
+/// Maximum length of a format name.
+const NAME_CHARS: usize = 40;
+
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
-    let format = args.to;
+    let format = written_format(&args.to).map_err(misuse)?;
     let refused = |error: Error| match args.compacted && !format.holds_compacted_history() {
         true => misuse(error),
         false => error.into(),
@@ -43,4 +47,15 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
         out.note(format!("omitted: {sentence}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the format of that name, if it can be written.
+fn written_format(name: &str) -> Result<Format, Error> {
+    name.parse().map_err(|_| {
+        let name = shortened(name, NAME_CHARS);
+        let error = Error::new(ErrorKind::InvalidInput, format!("unknown format '{name}'"));
+        let targets = Format::targets().collect::<Vec<_>>().join(", ");
+        let targets = targets.rsplit_once(", ").map(|(all, last)| format!("{all} or {last}"));
+        error.hint(format!("use {}", targets.unwrap_or_default()))
+    })
 }

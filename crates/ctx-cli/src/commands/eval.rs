@@ -10,10 +10,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ctx_core::Counter;
+use ctx_core::{Counter, Error, ErrorKind};
 use ctx_eval::eval::{EvalArm, EvalReport, EvalSetup, Preset, SessionEval, evaluate};
 
 use crate::args::{Eval, EvalCommand, Global, Page};
+use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
 use crate::out::Out;
 use crate::setup;
@@ -26,7 +27,12 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
         Some(EvalCommand::Compact(args)) => return compact::run(global, args, out),
         None => {}
     }
-    let presets = presets(&args.presets);
+    if !(0.05..=0.9).contains(&args.compact_to) {
+        let error = Error::new(ErrorKind::InvalidInput, "invalid --compact-to");
+        let error = error.with("value", args.compact_to).hint("give a number from 0.05 to 0.9");
+        return Err(misuse(error));
+    }
+    let presets = presets(&args.presets)?;
     let counter = Counter::new(args.counter);
     let mut sessions = Vec::with_capacity(args.sessions.len());
     for path in &args.sessions {
@@ -66,7 +72,7 @@ fn session(
     out: &Out,
 ) -> anyhow::Result<SessionEval> {
     let transcript = setup::open(path, out)?;
-    let (window, model) = (args.window, args.model.as_deref());
+    let (window, model) = (args.window.as_deref(), args.model.as_deref());
     let fitter = Fitter { global, window, model, path, transcript: &transcript };
     let setup = EvalSetup { compact_to: args.compact_to, ..fitter.setup(counter, out)? };
     let engines = fitter.engines(&args.profiles, &args.engines, args.memory)?;

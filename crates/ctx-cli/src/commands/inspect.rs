@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use ctx_inspector::replay::{ReplaySettings, Replays};
+use ctx_inspector::replay::{self, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_server::http::{Server, Shutdown};
 use ctx_session::{AgentHomes, Home};
 use serde_json::json;
 
-use crate::args::{Global, Inspect};
+use crate::args::{Fit, Global, Inspect};
+use crate::failure::misuse;
 use crate::out::Out;
 use crate::{selection, session_args, setup, shutdown};
 
@@ -26,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     };
     let alone = args.sessions.len() > 1 || args.sessions.iter().any(|named| named.is_dir());
     let agents = if alone { AgentHomes::default() } else { AgentHomes::from_env() };
-    let fit = args.fit.spec();
+    let fit = fit_of(&args.fit)?;
     let memory = MemorySearch::new(config.clone(), home.clone());
     let with = ReplaySettings { config, home, fit };
     let replays = Replays::new(with, files.clone(), !alone).with_agents(agents);
@@ -73,4 +74,16 @@ fn open_browser(url: &str) -> std::io::Result<()> {
     // The process must be reaped, but not waited for here.
     std::thread::spawn(move || child.wait());
     Ok(())
+}
+
+/// Returns the flags that override the setup of every session.
+fn fit_of(fit: &Fit) -> anyhow::Result<replay::ReplayOverrides> {
+    Ok(replay::ReplayOverrides {
+        window: fit.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?,
+        engine: fit.engine.clone(),
+        agent: fit.agent.clone(),
+        profile: fit.profile,
+        counter: fit.counter,
+        model: fit.model.clone(),
+    })
 }

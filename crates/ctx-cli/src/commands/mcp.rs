@@ -13,12 +13,13 @@ use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Home};
 
 use crate::args::{Global, Mcp};
+use crate::failure::misuse;
 use crate::format::escaped;
 use crate::out::Out;
 use crate::{setup, shutdown};
 
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
-    let agent = args.agent.clone();
+    let agent: FileId = args.agent.parse().map_err(misuse)?;
     let host = Host { config: setup::config(global)?, home: Home::from_env()? };
     let session = args.session.as_deref().map(session_ref);
     if let Some(SessionRef::Named(named)) = &session

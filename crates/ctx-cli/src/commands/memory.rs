@@ -17,6 +17,7 @@ use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, is_transcript};
 
 use crate::args::{Global, MemoryCommand};
+use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
 
@@ -32,9 +33,10 @@ pub(crate) fn run(global: &Global, args: &MemoryCommand, out: &Out) -> anyhow::R
 }
 
 /// Opens the memory of an agent as configured, without creating one.
-pub(crate) fn open(global: &Global, agent: &FileId, out: &Out) -> anyhow::Result<Lookup> {
+pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Lookup> {
+    let agent: FileId = agent.parse().map_err(misuse)?;
     let home = Home::from_env()?;
-    let of = Lookup::open(&setup::config(global)?, home, agent.clone())?;
+    let of = Lookup::open(&setup::config(global)?, home, agent)?;
     of.warnings.iter().for_each(|warning| out.warn(warning));
     Ok(of)
 }

@@ -7,11 +7,13 @@ use ctx_session::clock;
 
 use crate::args::{Global, RecallArgs};
 use crate::commands::memory;
+use crate::failure::misuse;
 use crate::format::{counted, escaped_lines};
 use crate::out::Out;
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Result<ExitCode> {
+    let budget = args.budget.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let of = memory::open(global, &args.of.agent, out)?;
     memory::index(&of, out)?;
     let session = args.session.as_deref().map(|named| memory::session(&of, named)).transpose()?;
@@ -19,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
         query: &args.query.join(" "),
         session: session.as_deref(),
         everywhere: args.all_sessions,
-        budget: args.budget,
+        budget,
         now: clock::now(),
     };
     let report = setup::block_on(of.recall(&asked))?;

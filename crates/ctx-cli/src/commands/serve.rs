@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Tokens};
-use ctx_inspector::replay::{ReplaySettings, Replays};
+use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
@@ -28,25 +28,28 @@ const LEAST_BODY: u64 = 1_024;
 pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     let host = Host { config: setup::config(global)?.for_proxy(), home: Home::from_env()? };
     let mut config: ServerConfig = host.config.section()?;
-    if let Some(most) = args.max_body {
-        config.max_body_bytes = body_bytes(most)?;
+    if let Some(most) = &args.max_body {
+        config.max_body_bytes = body_bytes(most).map_err(misuse)?;
     }
     if let Some(grace) = args.grace {
         config.grace_seconds = grace;
     }
-    let listen = args.listen.map_or_else(|| config.listen.parse(), Ok).map_err(|_| {
-        let what = format!("invalid listen address '{}'", config.listen);
-        let error = Error::new(ErrorKind::InvalidInput, what);
-        misuse(error.hint("give an address and a port, such as 127.0.0.1:8787"))
+    let listen = args.listen.as_ref().unwrap_or(&config.listen);
+    let listen = listen.parse().map_err(|_| {
+        misuse(
+            Error::new(ErrorKind::InvalidInput, format!("invalid listen address '{listen}'"))
+                .hint("give an address and a port, such as 127.0.0.1:8787"),
+        )
     })?;
     let upstreams = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
-    let window = args.window;
+    let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let mut server = Server::new(listen);
     server.token = setup::token(args.token.as_deref())?;
     server.hosts.clone_from(&config.hosts);
     server.origins.clone_from(&config.origins);
     server.grace = Duration::from_secs(config.grace_seconds.into());
-    let agent = args.agent.clone().unwrap_or_else(FileId::main);
+    let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
+    let agent: FileId = agent.unwrap_or_else(FileId::main);
     let wanted = SessionSpec {
         engine: args.engine.clone(),
         agent: Some(agent.to_string()),
@@ -86,7 +89,11 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let shutdown = Shutdown::default();
     let memory = MemorySearch::new(config.clone(), home.clone());
     let stored = Replays::new(
-        ReplaySettings { config, home, fit: SessionSpec { window, ..SessionSpec::default() } },
+        ReplaySettings {
+            config,
+            home,
+            fit: ReplayOverrides { window, ..ReplayOverrides::default() },
+        },
         Vec::new(),
         true,
     );
@@ -136,11 +143,13 @@ fn shown(upstreams: &Upstreams, family: Family) -> String {
     format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
 }
 
-/// Checks the maximum size of a request body.
-fn body_bytes(most: Bytes) -> anyhow::Result<u64> {
-    if most.0 >= LEAST_BODY {
-        return Ok(most.0);
+/// Parses the maximum size of a request body.
+fn body_bytes(text: &str) -> Result<u64, Error> {
+    let Bytes(bytes) = text.parse()?;
+    match bytes {
+        LEAST_BODY.. => Ok(bytes),
+        _ => Err(Error::new(ErrorKind::InvalidInput, format!("invalid body size '{text}'"))
+            .with("least", LEAST_BODY)
+            .hint("use --max-body with a size such as 64M")),
     }
-    let error = Error::new(ErrorKind::InvalidInput, format!("invalid body size '{most}'"));
-    Err(misuse(error.with("least", LEAST_BODY).hint("use --max-body with a size such as 64M")))
 }

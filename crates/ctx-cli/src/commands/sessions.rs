@@ -9,12 +9,10 @@ use std::process::ExitCode;
 use ctx_compaction::Config as Compaction;
 use ctx_core::{Counter, Error, ErrorKind, Timestamp, TokenLedger, Tokens};
 use ctx_model::Catalogue;
-use ctx_session::key::FileId;
 use ctx_session::{Agent, DiscoveredSession, Home, LastUsage, SessionEntry, SessionStore, clock};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
-use crate::failure::misuse;
 use crate::format::{bytes, thousands};
 use crate::out::{Out, Table, terminal_columns};
 use crate::session_args::homes;
@@ -87,8 +85,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     let mut rows: Vec<SessionRow> = others.into_iter().map(SessionRow::found).collect();
     if agent.is_none_or(|agent| agent == Agent::CTX) {
         let id = args.agent.as_deref().filter(|_| agent.is_none());
-        let id = id.map(str::parse).transpose().map_err(misuse)?;
-        rows.extend(stored(id.as_ref(), &ours, out)?);
+        rows.extend(stored(id, &ours, out)?);
     }
     rows.retain(|row| args.agent.is_none() || row.agent == agent.unwrap_or(Agent::CTX));
     if let Some(folder) = &args.project {
@@ -126,7 +123,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
 
 /// Lists the sessions of ctx's own store.
 fn stored(
-    agent: Option<&FileId>,
+    agent: Option<&str>,
     files: &[DiscoveredSession],
     out: &Out,
 ) -> anyhow::Result<Vec<SessionRow>> {

@@ -21,7 +21,7 @@ use self::listing::{ListedSession, Listing};
 use super::shape::SessionHead;
 use super::source::{Source, SourceState};
 
-pub use self::setup::ReplaySettings;
+pub use self::setup::{ReplayOverrides, ReplaySettings};
 
 /// The sessions of a home, and given transcripts.
 pub struct Replays {

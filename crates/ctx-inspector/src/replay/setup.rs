@@ -1,7 +1,7 @@
 //! The settings of replays.
 
-use ctx_config::Config;
-use ctx_core::Result;
+use ctx_config::{Config, Profile};
+use ctx_core::{CounterKind, Result, Tokens};
 use ctx_eval::{Baseline, ReplaySetup};
 use ctx_runtime::{SessionSpec, SharedMemories, Stores, memory_session};
 use ctx_session::key::FileId;
@@ -17,8 +17,25 @@ pub struct ReplaySettings {
     pub config: Config,
     /// The home of sessions, and of ctx's overlays of other programs' transcripts.
     pub home: Home,
-    /// Values that take precedence over those of each transcript.
-    pub fit: SessionSpec,
+    /// The overrides.
+    pub fit: ReplayOverrides,
+}
+
+/// Overrides for all replays. Unset fields follow from the configuration and the transcript.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOverrides {
+    /// The context window.
+    pub window: Option<Tokens>,
+    /// The engine.
+    pub engine: Option<String>,
+    /// The agent; default: the owner of the session.
+    pub agent: Option<String>,
+    /// The profile.
+    pub profile: Option<Profile>,
+    /// The counter.
+    pub counter: Option<CounterKind>,
+    /// The model.
+    pub model: Option<String>,
 }
 
 /// Resolves all settings and builds the engine; also returns warnings. Nothing is persisted.
@@ -30,7 +47,17 @@ pub(super) fn replay_setup(
     let is_ours = listed.head.source == SourceKind::Store;
     let own = || listed.head.agent.clone().filter(|_| is_ours);
     let agent = with.fit.agent.clone().or_else(own);
-    let wanted = SessionSpec { agent: agent.clone(), ..with.fit.clone() }.on(transcript)?;
+    let mut wanted = SessionSpec {
+        profile: with.fit.profile,
+        counter: with.fit.counter,
+        engine: with.fit.engine.clone(),
+        agent: agent.clone(),
+        window: with.fit.window,
+        ..SessionSpec::of(transcript)?
+    };
+    if let Some(name) = &with.fit.model {
+        wanted = wanted.with_model(name);
+    }
     let resolved = wanted.in_home(&with.home, &listed.path).resolve(&with.config)?;
     resolved.check_window(None)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();

@@ -15,13 +15,12 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use ctx_config::Config;
 use ctx_core::Tokens;
-use ctx_runtime::SessionSpec;
 use ctx_session::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use super::replay::{ReplaySettings, Replays};
+use super::replay::{ReplayOverrides, ReplaySettings, Replays};
 use super::{Inspector, MemorySearch, Source};
 use ctx_server::http::{Access, Shutdown};
 
@@ -47,7 +46,7 @@ impl Place {
     }
 
     fn replays(&self, files: &[&Path]) -> Replays {
-        let fit = SessionSpec { window: Some(Tokens(16_000)), ..SessionSpec::default() };
+        let fit = ReplayOverrides { window: Some(Tokens(16_000)), ..ReplayOverrides::default() };
         let with = ReplaySettings { config: Config::default(), home: self.home(), fit };
         Replays::new(with, files.iter().map(|&file| file.to_owned()).collect(), true)
     }

@@ -3,20 +3,21 @@
 use std::path::Path;
 
 use ctx_config::Profile;
-use ctx_core::{Counter, Tokens};
+use ctx_core::Counter;
 use ctx_eval::eval::{COMPACT_TO, EngineArm, EvalSetup, PRESETS, Preset, RowKind};
 use ctx_eval::{Baseline, SessionReport};
 use ctx_runtime::Stores;
 use ctx_session::Transcript;
 
 use crate::args::{Fit, Global, Summaries};
+use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup::{self, Fitted};
 
 /// A session, and the flags that fit it.
 pub(super) struct Fitter<'a> {
     pub(super) global: &'a Global,
-    pub(super) window: Option<Tokens>,
+    pub(super) window: Option<&'a str>,
     pub(super) model: Option<&'a str>,
     pub(super) path: &'a Path,
     pub(super) transcript: &'a Transcript,
@@ -36,7 +37,8 @@ impl Fitter<'_> {
     }
 
     fn flags(&self) -> Fit {
-        Fit { window: self.window, model: self.model.map(str::to_owned), ..Fit::default() }
+        let (window, model) = (self.window.map(str::to_owned), self.model.map(str::to_owned));
+        Fit { window, model, ..Fit::default() }
     }
 
     fn build(&self, fit: &Fit, writer: Option<&str>, out: &Out) -> anyhow::Result<Fitted> {
@@ -100,6 +102,9 @@ pub(super) fn engine_arm(name: &str, kind: RowKind, fitted: Fitted) -> EngineArm
 }
 
 /// Returns the named presets; without names, all.
-pub(super) fn presets(named: &[Preset]) -> Vec<Preset> {
-    if named.is_empty() { PRESETS.to_vec() } else { named.to_vec() }
+pub(super) fn presets(names: &[String]) -> anyhow::Result<Vec<Preset>> {
+    if names.is_empty() {
+        return Ok(PRESETS.to_vec());
+    }
+    names.iter().map(|name| Preset::find(name).map_err(misuse)).collect()
 }

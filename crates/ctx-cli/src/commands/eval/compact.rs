@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, args: &EvalCompact, out: &Out) -> anyhow::Res
         global,
         args,
         plan: plan(args)?,
-        presets: presets(&args.presets),
+        presets: presets(&args.presets)?,
         candidate: candidate.transpose().map_err(misuse)?.map(|it| Rc::new(RefCell::new(it))),
         export: args.export.as_deref().map(Export::create).transpose()?,
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_config::SystemRules;
+use ctx_core::{Error, ErrorKind};
 use ctx_eval::recall::{
     CategoryReport, Conversation, DatasetFormat, RecallReport, RecallSetup, VectorCache, load,
     measure, session,
@@ -14,6 +15,7 @@ use ctx_memory::{EmbeddingModel, MemorySettings, Vectors};
 use ctx_runtime::{memory_session, vector_model};
 
 use crate::args::{EmbedWith, EvalRecall, Global};
+use crate::failure::misuse;
 use crate::format::{counted, escaped, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::setup;
@@ -33,8 +35,12 @@ pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Resu
         EmbedWith::Http => EmbeddingModel::Http,
     };
     if let Some(weight) = args.weight {
-        section.search.hash_weight = weight as f32;
-        section.search.vector_weight = weight as f32;
+        if !(0.0..=1.0).contains(&weight) {
+            let error = Error::new(ErrorKind::InvalidInput, "invalid --weight");
+            return Err(misuse(error.with("value", weight).hint("give a number from 0 to 1")));
+        }
+        section.search.hash_weight = weight;
+        section.search.vector_weight = weight;
     }
     let mut memory = MemorySettings::of(&section, vector_model(&config, &section)?);
     let (mut embedder, mut cache) = ("hash".to_owned(), None);

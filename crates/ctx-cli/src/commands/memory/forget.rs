@@ -8,7 +8,6 @@ use ctx_runtime::forget::{
     ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
 };
 use ctx_runtime::lookup::Lookup;
-use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
 
 use crate::args::{ForgetArgs, Global};
@@ -25,9 +24,9 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         return of_project(global, args, project, out);
     }
     let home = Home::from_env()?;
-    let agents = selection::agents(&home, args.agent.as_ref())?;
+    let agents = selection::agents(&home, args.agent.as_deref())?;
     let memories = agents.iter().map(|agent| {
-        let Lookup { agent, memory, facts, .. } = super::open(global, agent, out)?;
+        let Lookup { agent, memory, facts, .. } = super::open(global, agent.as_str(), out)?;
         Ok(MemoryToErase { agent, memory, facts })
     });
     let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
@@ -65,8 +64,7 @@ fn of_project(
     project: &Path,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let agent = args.agent.clone().unwrap_or_else(FileId::main);
-    let of = super::open(global, &agent, out)?;
+    let of = super::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
     let forget = |dry_run| of.forget_project(&AgentHomes::from_env(), project, dry_run);
     let mut report = forget(true)?;
     let describe = |report: &ForgottenProject| {

@@ -15,7 +15,7 @@ use crate::{selection, setup};
 pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let config = setup::config(global)?;
-    let agents = selection::agents(&home, args.agent.as_ref())?;
+    let agents = selection::agents(&home, args.agent.as_deref())?;
     if !args.dry_run && !agents.is_empty() {
         // First recover what a crashed host left in the journals.
         recover_journals(&home.journals_dir())?;

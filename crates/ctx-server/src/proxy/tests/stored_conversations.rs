@@ -69,12 +69,12 @@ async fn the_history_of_a_conversation_is_sent_when_the_provider_refuses_it() {
     }
     let (home, _) = rig.end().await;
     rig = self::rig(home, &url).await;
-    for (n, newest) in [(2, "answer 2"), (3, "answer 4")] {
+    for n in [2, 3] {
         assert_eq!(rig.post("/v1/responses", &turn(n, &forms[0])).await.status, 200);
         let sent = arrived.lock().unwrap().last().cloned().unwrap();
         assert!(sent["conversation"].is_null(), "{sent}");
         let text = sent["input"].to_string();
-        for part in ["begin.txt", "more.txt", "file0.txt", "file1.txt", newest, "Rule 2"] {
+        for part in ["begin.txt", "more.txt", "file0.txt", "file1.txt", "Rule 2"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(sent["input"].as_array().unwrap().last(), turn(n, &forms[0])["input"].get(0));
