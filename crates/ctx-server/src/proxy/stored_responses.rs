@@ -80,7 +80,7 @@ pub(super) struct WholeHistory {
 }
 
 /// A request that changes a conversation without a response.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConversationChange<'a> {
     Begin,
     AddItems(&'a str),

@@ -81,7 +81,7 @@ fn a_cut_history_of_converse_has_its_form() {
 
 /// Returns a frame of an event stream; its checksums are not read.
 fn frame(headers: &str, payload: &str) -> Vec<u8> {
-    let length = |n: usize| u32::try_from(n).unwrap().to_be_bytes();
+    let length = |n: usize| u32::try_from(n).expect("small").to_be_bytes();
     let (all, head) = (length(16 + headers.len() + payload.len()), length(headers.len()));
     [&all, &head, &[0; 4][..], headers.as_bytes(), payload.as_bytes(), &[0xFF; 4]].concat()
 }

@@ -66,7 +66,8 @@ async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
 async fn refusals_of_ctx_have_the_form_of_each_api() {
     let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
-    let refusals: [(u16, &[(&str, &str)], usize); 4] = [
+    type Headers = [(&'static str, &'static str)];
+    let refusals: [(u16, &Headers, usize); 4] = [
         (401, &[("x-ctx-token", "wrong-token")], 2),
         (403, &[("origin", "http://elsewhere.example")], 2),
         (413, &[], 20_000),

@@ -62,8 +62,8 @@ async fn the_history_of_a_conversation_is_sent_when_the_provider_refuses_it() {
     let more = json!({ "items": [user("Rule: never touch more.txt.")] });
     assert_eq!(rig.post("/v1/conversations/conv_1/items", &more).await.status, 200);
     let forms = [json!("conv_1"), json!({ "id": "conv_1" })];
-    for n in 0..2 {
-        let body = turn(n, &forms[n]);
+    for (n, form) in forms.iter().enumerate() {
+        let body = turn(n, form);
         assert_eq!(rig.post("/v1/responses", &body).await.status, 200);
         assert_eq!(arrived.lock().unwrap().last(), Some(&body));
     }
