@@ -77,7 +77,8 @@ async fn the_history_of_a_conversation_is_sent_when_the_provider_refuses_it() {
         for part in ["begin.txt", "more.txt", "file0.txt", "file1.txt", "Rule 2"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert_eq!(sent["input"].as_array().unwrap().last(), turn(n, &forms[0])["input"].get(0));
+        let newest = sent["input"].as_array().unwrap().last().unwrap().to_string();
+        assert!(newest.contains(&format!("Rule {n}: never delete file{n}.txt.")), "{newest}");
     }
     // The provider does not know the third turn, so it is not asked for the conversation again.
     assert_eq!(arrived.lock().unwrap().len(), 5);
