@@ -59,15 +59,14 @@ impl<'a> Items<'a> {
 
 /// Returns the id of the response that a Responses body continues.
 #[must_use]
-pub fn previous_response(body: &str) -> Option<String> {
-    Object::parse_prefix(body).0.owned(PREVIOUS)
+pub fn previous_response(body: &Object<'_>) -> Option<String> {
+    body.owned(PREVIOUS)
 }
 
 /// Returns the id of the conversation at the provider that a Responses body continues.
 #[must_use]
-pub fn conversation(body: &str) -> Option<String> {
-    let (object, _) = Object::parse_prefix(body);
-    object.owned(CONVERSATION).or_else(|| object.object(CONVERSATION)?.owned("id"))
+pub fn conversation(body: &Object<'_>) -> Option<String> {
+    body.owned(CONVERSATION).or_else(|| body.object(CONVERSATION)?.owned("id"))
 }
 
 /// Returns a Responses body with these items as its input, instead of a reference to an earlier

@@ -9,7 +9,7 @@ use super::peek::peek;
 use super::rewrite::patched;
 use super::unit::last_compaction;
 use super::{Protocol, Request};
-use crate::json::{Object, ObjectWriter, array, text_block};
+use crate::json::{Object, ObjectWriter, array};
 use crate::shape::as_user_text;
 
 /// Anthropic's default: the size of a request, in tokens, over which it is compacted.
@@ -31,10 +31,9 @@ pub struct ContextCompaction {
 /// A message alone is not compacted.
 #[must_use]
 pub fn context_compaction(request: &Request<'_>) -> Option<ContextCompaction> {
-    let (object, _) = Object::parse_prefix(request.body());
     let is_compaction =
         |edit: &Object<'_>| edit.text("type").is_some_and(|kind| kind == "compact_20260112");
-    let edit = super::context_edits::edits(&object).find(is_compaction)?;
+    let edit = super::context_edits::edits(&request.fields).find(is_compaction)?;
     let trigger = edit.object("trigger").and_then(|trigger| trigger.count("value"));
     let is_over =
         request.units.len() > 1 && size(request).get() > trigger.unwrap_or(TRIGGER_TOKENS);
@@ -70,6 +69,12 @@ pub(super) fn block(summary: Option<&str>) -> String {
     }
 }
 
+/// Whether a block has a compaction. One that failed has no content, and stands for nothing.
+pub(super) fn is_block(block: &&RawValue) -> bool {
+    let [kind, content] = peek(block.get(), ["type", "content"]);
+    kind.is_some_and(|kind| kind == "compaction") && content.is_some()
+}
+
 /// Returns the streamed content of a compaction.
 pub(super) fn delta(summary: &str) -> String {
     ObjectWriter::new().text("type", "compaction_delta").text("content", summary).end()
@@ -84,22 +89,18 @@ pub(super) fn with_summary(body: &str) -> Option<String> {
     let (message, after) = messages.get(at..)?.split_first()?;
     let message = Object::of(message)?;
     let blocks = message.array("content")?;
-    let is_compaction = |raw: &&RawValue| peek(raw.get(), ["type"]) == [Some("compaction".into())];
-    let place = blocks.iter().rposition(is_compaction)?;
+    let place = blocks.iter().rposition(is_block)?;
     let (compaction, rest) = blocks.get(place..)?.split_first()?;
     let compaction = Object::of(compaction)?;
     let summary = Message::text(Role::CompactionSummary, compaction.text("content")?);
-    let text =
-        Object::parse(&text_block(&as_user_text(&summary)?.plain_text())).ok().map(|block| {
-            patched(&block, &[("cache_control", compaction.get("cache_control").map(raw_text))])
-        })?;
+    let text = ObjectWriter::new()
+        .text("type", "text")
+        .text("text", &as_user_text(&summary)?.plain_text())
+        .raw_if("cache_control", compaction.get("cache_control").map(RawValue::get))
+        .end();
     let user = ObjectWriter::new().text("role", "user").raw("content", array([text])).end();
     let rest: Vec<_> = rest.iter().map(|raw| raw.get()).collect();
     let rest = (!rest.is_empty()).then(|| patched(&message, &[("content", Some(array(rest)))]));
     let all = [user].into_iter().chain(rest).chain(after.iter().map(|raw| raw.get().to_owned()));
     Some(patched(&object, &[("messages", Some(array(all)))]))
-}
-
-fn raw_text(raw: &RawValue) -> String {
-    raw.get().to_owned()
 }

@@ -54,28 +54,26 @@ pub(super) fn edits<'a>(request: &Object<'a>) -> impl Iterator<Item = Object<'a>
 ///
 /// See [`Request::with_history`].
 pub fn with_context_edits(request: &Request<'_>) -> ctx_core::Result<EditedRequest> {
-    let (object, _) = Object::parse_prefix(request.body());
     let mut applied = Vec::new();
-    let before: Vec<Message> = request.units.iter().map(|unit| (*unit.read()).clone()).collect();
-    let mut messages = before.clone();
-    for edit in edits(&object) {
+    let before: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+    let mut messages: Vec<Message> = before.iter().map(|message| (**message).clone()).collect();
+    for edit in edits(&request.fields) {
         applied.extend(match edit.text("type").as_deref() {
             Some("clear_tool_uses_20250919") => clear_tool_uses(&mut messages, &edit, request),
             Some("clear_thinking_20251015") => clear_thinking(&mut messages, &edit),
             _ => None,
         });
     }
-    let units =
-        messages.iter().zip(&before).enumerate().map(|(at, (message, before))| {
-            match message == before {
-                true => OutgoingUnit::Unchanged(at),
-                false => OutgoingUnit::Message { message, of: Some(at) },
-            }
-        });
+    let units = messages.iter().zip(&before).enumerate().map(|(at, (message, before))| {
+        match *message == **before {
+            true => OutgoingUnit::Unchanged(at),
+            false => OutgoingUnit::Message { message, of: Some(at) },
+        }
+    });
     let body = request.with_history(&units.collect::<Vec<_>>(), None)?;
     let body = patched(&Object::parse_prefix(&body).0, &[(FIELD, None)]);
     let body = with_summary(&body).unwrap_or(body);
-    Ok(EditedRequest { body, applied: object.has(FIELD).then_some(applied) })
+    Ok(EditedRequest { body, applied: request.fields.has(FIELD).then_some(applied) })
 }
 
 /// Returns the description of an edit for the answer.

@@ -5,7 +5,8 @@ use ctx_core::{Error, ErrorKind};
 use super::{Protocol, Route};
 use crate::json::ObjectWriter;
 
-/// Returns the body of an error response in the format of the API: the error message and its hint. An overflow has the wording and code by which clients recognise it. For Anthropic clients,
+/// Returns the body of an error response in the format of the API: the error message and its hint.
+/// An overflow has the wording and code by which clients recognise it. For Anthropic clients,
 /// `error_code` in the error's context is copied to `details`.
 #[must_use]
 pub fn error_body(route: &Route, status: u16, error: &Error) -> String {

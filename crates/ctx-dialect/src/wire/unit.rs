@@ -7,6 +7,7 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 
 use super::compaction::COMPACTIONS;
+use super::context_compaction::is_block;
 use super::peek::peek;
 use super::result_ids::{ResultIds, ResultMatcher};
 use super::{Protocol, call_ids};
@@ -155,10 +156,6 @@ pub(super) fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize
     const MARK: &[u8] = b"\"compaction\"";
     memmem::find(body.as_bytes(), MARK)?;
     history.iter().rposition(|raw| {
-        // A compaction that failed has no content, and stands for nothing.
-        let is_block = |block: &&RawValue| {
-            matches!(peek(block.get(), ["type", "content"]), [Some(kind), Some(_)] if kind == "compaction")
-        };
         memmem::find(raw.get().as_bytes(), MARK).is_some()
             && Object::of(raw)
                 .and_then(|message| message.array("content"))

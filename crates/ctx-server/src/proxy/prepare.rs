@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::json::Object;
 use ctx_dialect::wire::{
     Protocol, Request, has_context_edits, previous_response, takes_tools, with_context_edits,
     with_previous_response, with_tools,
@@ -132,8 +133,8 @@ pub(super) async fn prepare(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
-    if let Some(why) =
-        client_request.route.is_bedrock.then(|| fixed(client_request, &body)).flatten()
+    if client_request.route.is_bedrock
+        && let Some(why) = fixed(client_request, &body)
     {
         proxy.warn(why);
         return Ok(Prepared::untouched(body));
@@ -257,7 +258,7 @@ async fn prepare_stored(
             // The provider has the history as it is. Whether it counts that is not known.
             let is_attached = stored.as_ref().is_some_and(StoredRequest::is_attached);
             if prepared.is_unchanged && is_attached && !proxy.speaks_chat.load(Ordering::Relaxed) {
-                let known = previous_response(text);
+                let known = previous_response(&Object::parse_prefix(text).0);
                 let other = previous.filter(|id| known.as_deref() != Some(id));
                 let other = other.and_then(|id| with_previous_response(text, &id));
                 prepared.body = other.map_or(body, Bytes::from);

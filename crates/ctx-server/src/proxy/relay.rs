@@ -247,11 +247,12 @@ impl Relay {
     /// history goes on with the summary, as if the client had received it. Returns the summary if
     /// the client wants it alone.
     async fn compact_context(&mut self) -> Option<String> {
+        if !self.proxy.refuses_edits.load(Ordering::Relaxed) {
+            return None;
+        }
         let body = self.content.bytes.clone();
         let text = std::str::from_utf8(&body).ok()?;
-        if !self.proxy.refuses_edits.load(Ordering::Relaxed)
-            || !has_context_edits(self.client_request.protocol(), text)
-        {
+        if !has_context_edits(self.client_request.protocol(), text) {
             return None;
         }
         let request = WireRequest::parse(&self.client_request.route, text).ok()?;

@@ -202,7 +202,7 @@ impl StoredResponses {
             return None;
         }
         let (object, _) = Object::parse_prefix(body);
-        let named = conversation(body);
+        let named = conversation(&object);
         if named.is_none() && object.is_false("store") {
             return None;
         }
@@ -212,13 +212,13 @@ impl StoredResponses {
         let items: Vec<Arc<str>> = match object.text("input") {
             Some(text) => vec![json!({ "role": "user", "content": text }).to_string().into()],
             // A request for a compaction may have the reference alone.
-            None if !object.has("input") && previous_response(body).is_some() => Vec::new(),
+            None if !object.has("input") && previous_response(&object).is_some() => Vec::new(),
             None => Items::of(body)?.iter().map(Arc::from).collect(),
         };
         let begun = StoredRequest { asked: items.len(), items, ..self.begun(owner) };
         Some(match named {
             Some(id) => self.in_conversation(begun, id),
-            None => StoredRequest { parent: previous_response(body), ..begun },
+            None => StoredRequest { parent: previous_response(&object), ..begun },
         })
     }
 

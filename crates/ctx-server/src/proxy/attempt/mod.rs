@@ -228,11 +228,14 @@ impl Attempt<'_> {
             }
             SummariesBy::Extractive => None,
         };
-        let whole = match part {
-            Some(_) => None,
-            None => Some(SummarisedHistory::whole(self.proxy, self.client_request, session)?),
+        let whole;
+        let history = match part {
+            Some(part) => part,
+            None => {
+                whole = SummarisedHistory::whole(self.proxy, self.client_request, session)?;
+                &whole
+            }
         };
-        let Some(history) = part.or(whole.as_ref()) else { return Ok(None) };
         let made = client_summaries::summarise(session, history, models, focus).await?;
         Ok(made.map(|made| {
             let record = record_compaction(self.proxy, &conversation.id, None, &made);

@@ -243,7 +243,11 @@ impl AskedSummary {
     ) -> Option<Self> {
         let text = std::str::from_utf8(body).ok()?;
         let request = Request::parse(&client_request.route, text).ok()?;
-        let found = quoted_history(proxy, client_request, asked, &request).await;
+        let quoted = asked.quoted(&request);
+        let found = match &quoted {
+            Some(quoted) => quoted_history(proxy, client_request, quoted).await,
+            None => None,
+        };
         let (protocol, owner) = (client_request.protocol(), owner(proxy, client_request));
         let history = match found {
             Some((_, history)) => history,
@@ -251,8 +255,8 @@ impl AskedSummary {
                 let conversation = prepared?;
                 let state = conversation.state.lock().await;
                 let session = state.session.as_ref()?;
-                if let Some(quoted) = asked.quoted(&request) {
-                    quoted_text(&quoted, session, &proxy.client_summaries.of(&owner))
+                if let Some(quoted) = &quoted {
+                    quoted_text(quoted, session, &proxy.client_summaries.of(&owner))
                 } else {
                     let mut whole =
                         SummarisedHistory::whole(proxy, client_request, session).ok()?;

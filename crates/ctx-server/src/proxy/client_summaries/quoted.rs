@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctx_core::{Block, Entry, EntryId, Message, Role};
-use ctx_dialect::wire::{QuotedHistory, Request, SummaryRequest};
+use ctx_dialect::wire::{QuotedHistory, SummaryRequest};
 use serde_json::Value;
 
 use super::super::Proxy;
@@ -55,8 +55,9 @@ impl Quote {
     /// Whether a history has all messages of the user.
     fn is_of(&self, history: &SummarisedHistory) -> bool {
         let messages = history.entries.iter().filter_map(|entry| entry.message().ok());
-        let blocks: Vec<Block> = messages.flat_map(|message| message.blocks.clone()).collect();
-        let texts: Vec<String> = blocks.iter().flat_map(texts).collect();
+        let texts: Vec<String> = messages
+            .flat_map(|message| message.blocks.iter().flat_map(texts).collect::<Vec<_>>())
+            .collect();
         let is_known = |asked: &String| texts.iter().any(|text| text.contains(asked));
         !texts.is_empty() && self.asked.iter().all(is_known)
     }
@@ -68,10 +69,8 @@ impl Quote {
 pub(super) async fn quoted_history(
     proxy: &Proxy,
     client_request: &ClientRequest,
-    asked: SummaryRequest,
-    request: &Request<'_>,
+    quoted: &QuotedHistory,
 ) -> Option<(Arc<Conversation>, SummarisedHistory)> {
-    let quoted = asked.quoted(request)?;
     let query = client_request.query.as_deref();
     let (protocol, headers) = (client_request.protocol(), &client_request.headers);
     let named = Fingerprint::named(&proxy.salt, protocol, headers, query);
@@ -81,7 +80,7 @@ pub(super) async fn quoted_history(
         let history = SummarisedHistory::whole(proxy, client_request, session).ok()?;
         return Some((conversation.clone(), history));
     }
-    let quote = Quote::new(&quoted);
+    let quote = Quote::new(quoted);
     let earlier = proxy.client_summaries.of(&owner(proxy, client_request));
     let mut best: Option<(Arc<Conversation>, SummarisedHistory)> = None;
     for conversation in proxy.conversations.of_key(&Fingerprint::key(&proxy.salt, headers, query)) {

@@ -25,14 +25,15 @@ pub(in crate::proxy) async fn summarise_quoted(
     asked: SummaryRequest,
     request: &Request<'_>,
 ) -> Result<Option<String>> {
-    let found = quoted_history(proxy, client_request, asked, request).await;
+    let Some(quoted) = asked.quoted(request) else { return Ok(None) };
+    let found = quoted_history(proxy, client_request, &quoted).await;
     let Some((conversation, history)) = found else { return Ok(None) };
     let mut state = conversation.state.lock().await;
     let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
     let focus = asked.focus(request);
     let made = attempt.summarise(&conversation, &mut state, Some(&history), focus).await?;
     let Some((text, record)) = made else { return Ok(None) };
-    let text = asked.quoted(request).unwrap_or_default().with_sections(text);
+    let text = quoted.with_sections(text);
     proxy.client_summaries.add_own(owner(proxy, client_request), history, &text, Some(record));
     Ok(Some(text))
 }
