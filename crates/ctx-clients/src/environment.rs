@@ -1,0 +1,51 @@
+//! What the configuration of a client depends on outside of its files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The folders and variables that say where clients and their configuration are.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// Environment variables.
+    pub variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    /// Returns the environment of this process.
+    #[must_use]
+    pub fn from_process() -> Self {
+        Self {
+            home: std::env::home_dir().unwrap_or_default(),
+            folder: std::env::current_dir().unwrap_or_default(),
+            variables: std::env::vars_os().collect(),
+        }
+    }
+
+    /// Returns the value of a variable, if it is set and not empty.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let value = self.variables.get(&OsString::from(name))?.to_str()?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// Returns the folder that a variable names, else `default` in the home folder.
+    pub(crate) fn folder_of(&self, variable: &str, default: impl AsRef<Path>) -> PathBuf {
+        let named = self.variable(variable).map(|named| match named.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => self.folder.join(named),
+        });
+        named.unwrap_or_else(|| self.home.join(default))
+    }
+
+    /// Returns the path of a program: of a command on the search path, or of a file.
+    #[must_use]
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        let path = self.variables.get(&OsString::from("PATH"));
+        which::which_in(program, path, &self.folder).ok()
+    }
+}

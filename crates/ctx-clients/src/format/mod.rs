@@ -1,0 +1,67 @@
+//! Edits of a value in a configuration file, which leave everything else as it is.
+
+mod json;
+mod lines;
+mod toml;
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+/// The format of a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// JSON, with the comments, trailing commas and quotes of JSONC and JSON5.
+    Json,
+    /// TOML.
+    Toml,
+    /// `NAME=value` in each line.
+    DotEnv,
+    /// YAML; only text under a name at the top is read and written.
+    Yaml,
+}
+
+impl Format {
+    /// Returns the value of a key; `None` if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if the text is not in this format.
+    pub fn get(self, text: &str, key: &[String]) -> Result<Option<Value>> {
+        match self {
+            Self::Json => json::get(text, key),
+            Self::Toml => toml::get(text, key),
+            Self::DotEnv => Ok(lines::get(text, '=', key)),
+            Self::Yaml => Ok(lines::get(text, ':', key)),
+        }
+    }
+
+    /// Returns the text with a key set to a value, or without the key. Tables that are empty
+    /// without it are removed too.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if the text is not in this format; `Conflict` if a name on the way to the key has
+    /// a value that is not a table.
+    pub fn set(self, text: &str, key: &[String], value: Option<&Value>) -> Result<String> {
+        match self {
+            Self::Json => json::set(text, key, value),
+            Self::Toml => toml::set(text, key, value),
+            Self::DotEnv => Ok(lines::set(text, '=', key, value)),
+            Self::Yaml => Ok(lines::set(text, ':', key, value)),
+        }
+    }
+}
+
+fn malformed(format: &str, cause: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the file is not valid {format}: {cause}"))
+        .hint("correct it first; nothing was changed")
+}
+
+fn not_a_table(key: &[String]) -> Error {
+    let message = format!("'{}' is not a table", key.join("."));
+    Error::new(ErrorKind::Conflict, message).hint("correct the file first; nothing was changed")
+}
+
+#[cfg(test)]
+mod tests;

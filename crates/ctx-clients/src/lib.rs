@@ -1,0 +1,28 @@
+//! The agents that ctx knows as clients of its proxy: which program and which configuration files
+//! they have, how they are pointed at the proxy, and how that is undone.
+//!
+//! [`Client::launch`] points one process at the proxy; [`Setup`] edits the client's configuration.
+//! An edit changes only the lines it has to: comments, order and layout stay. The bytes of the file
+//! before are stored, so that [`Undo`] restores them.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod environment;
+mod format;
+mod launch;
+mod record;
+mod settings;
+mod setup;
+mod undo;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::Client;
+pub use environment::Environment;
+pub use format::Format;
+pub use launch::Launch;
+pub use settings::{ConfigFile, Proxy, Scope, Setting};
+pub use setup::{FileEdit, OtherServer, Setup, diff};
+pub use undo::{Restoration, Undo};

@@ -1,0 +1,84 @@
+//! What a setup changed, as stored in `$CTX_HOME/setup`: one record a setup, and beside it the bytes
+//! of each file before.
+
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_disk::io_error;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{Client, Format, Scope};
+
+/// A setup.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record {
+    pub(crate) client: Client,
+    /// The folder of the project; none for the user's configuration.
+    pub(crate) project: Option<PathBuf>,
+    pub(crate) files: Vec<RecordedFile>,
+}
+
+/// A file of a setup.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecordedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+    /// The copy of the file before; none if there was no file.
+    pub(crate) backup: Option<PathBuf>,
+    /// The hash of what was written.
+    pub(crate) sha256: String,
+    pub(crate) settings: Vec<RecordedSetting>,
+}
+
+/// A setting, before and after.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecordedSetting {
+    pub(crate) key: Vec<String>,
+    pub(crate) before: Option<Value>,
+    pub(crate) after: Value,
+}
+
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the records of a client and a scope with their paths, oldest first.
+pub(crate) fn records(
+    folder: &Path,
+    client: Client,
+    scope: &Scope,
+) -> Result<Vec<(PathBuf, Record)>> {
+    let project = scope.project();
+    let paths =
+        ctx_disk::list(folder).map_err(|e| io_error("cannot list the setups", folder, e))?;
+    let mut found = Vec::new();
+    for path in paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")) {
+        let text =
+            ctx_disk::read(&path).map_err(|e| io_error("cannot read the setup", &path, e))?;
+        let record: Record = serde_json::from_slice(&text).map_err(|cause| {
+            Error::new(ErrorKind::Corrupt, "the record of a setup is damaged")
+                .with("path", path.display())
+                .hint("the files beside it are copies of the configuration before the setup")
+                .source(cause)
+        })?;
+        if record.client == client && record.project.as_deref() == project {
+            found.push((path, record));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a path for the next record: `0007-codex`, to which endings are added.
+pub(crate) fn next(folder: &Path, client: Client) -> Result<PathBuf> {
+    let paths =
+        ctx_disk::list(folder).map_err(|e| io_error("cannot list the setups", folder, e))?;
+    let number =
+        |path: &PathBuf| path.file_name()?.to_str()?.split('-').next()?.parse::<u32>().ok();
+    let last = paths.iter().filter_map(number).max().unwrap_or_default();
+    Ok(folder.join(format!("{:04}-{}", last + 1, client.id())))
+}

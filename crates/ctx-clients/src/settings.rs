@@ -1,0 +1,320 @@
+//! Which keys of which files point a client at the proxy.
+
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+
+use crate::{Client, Environment, Format};
+
+/// A proxy, as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    url: String,
+}
+
+impl Proxy {
+    /// Returns the proxy at a URL without a path: `http://127.0.0.1:8787`.
+    #[must_use]
+    pub fn at(url: &str) -> Self {
+        let url = url.trim_end_matches('/');
+        Self { url: url.strip_suffix("/v1").unwrap_or(url).to_owned() }
+    }
+
+    /// Returns the URL, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Whose configuration is edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The user's, for all projects.
+    User,
+    /// That of a project's folder.
+    Project(PathBuf),
+}
+
+impl Scope {
+    /// Returns the folder of the project.
+    #[must_use]
+    pub fn project(&self) -> Option<&Path> {
+        match self {
+            Self::User => None,
+            Self::Project(folder) => Some(folder),
+        }
+    }
+}
+
+/// A configuration file of a client, with the settings that it gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: Format,
+    /// The settings.
+    pub settings: Vec<Setting>,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The names from the root of the file to the value.
+    pub key: Vec<String>,
+    /// The value.
+    pub value: Value,
+}
+
+impl Setting {
+    fn new(key: &[&str], value: impl Into<Value>) -> Self {
+        Self { key: key.iter().map(|name| (*name).to_owned()).collect(), value: value.into() }
+    }
+
+    /// Whether this is the address of a provider.
+    pub(crate) fn is_address(&self) -> bool {
+        self.value.as_str().is_some_and(|value| value.starts_with("http"))
+    }
+}
+
+/// The API that a base URL is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+/// The providers of opencode, by the names in its configuration.
+pub(crate) const OPENCODE: [(&str, Family); 3] =
+    [("openai", Family::OpenAi), ("anthropic", Family::Anthropic), ("google", Family::Gemini)];
+
+/// Returns the base URL as a client expects it: some append the version of the API themselves.
+pub(crate) fn base_url(client: Client, family: Family, proxy: &Proxy) -> String {
+    let version = match (client, family) {
+        (Client::Opencode, Family::Gemini) => "/v1beta",
+        (_, Family::OpenAi) => "/v1",
+        (Client::Opencode | Client::Openclaw, Family::Anthropic) => "/v1",
+        _ => "",
+    };
+    format!("{}{version}", proxy.url)
+}
+
+impl Client {
+    /// Returns the files and settings that point this client at the proxy.
+    ///
+    /// # Errors
+    ///
+    /// `Capability` if the client has no such setting in this scope.
+    pub fn base_url_files(
+        self,
+        scope: &Scope,
+        proxy: &Proxy,
+        environment: &Environment,
+    ) -> Result<Vec<ConfigFile>> {
+        let url = |family| base_url(self, family, proxy);
+        let (format, settings) = match self {
+            Self::Claude => (
+                Format::Json,
+                vec![
+                    Setting::new(&["env", "ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                    Setting::new(&["env", "ENABLE_TOOL_SEARCH"], "true"),
+                ],
+            ),
+            Self::Codex => {
+                let text = crate::setup::read(&self.settings_path(scope, environment)?)?;
+                let provider = codex_provider(&text.unwrap_or_default());
+                let key: Vec<&str> = match &provider {
+                    Some(name) => vec!["model_providers", name, "base_url"],
+                    None => vec!["openai_base_url"],
+                };
+                (Format::Toml, vec![Setting::new(&key, url(Family::OpenAi))])
+            }
+            Self::Gemini => {
+                let setting = Setting::new(&["GOOGLE_GEMINI_BASE_URL"], url(Family::Gemini));
+                (Format::DotEnv, vec![setting])
+            }
+            Self::Opencode => {
+                let setting = |(provider, family)| {
+                    Setting::new(&["provider", provider, "options", "baseURL"], url(family))
+                };
+                (Format::Json, OPENCODE.into_iter().map(setting).collect())
+            }
+            Self::Qwen => {
+                (Format::DotEnv, vec![Setting::new(&["OPENAI_BASE_URL"], url(Family::OpenAi))])
+            }
+            Self::Pi => (
+                Format::Json,
+                vec![
+                    Setting::new(&["providers", "openai", "baseUrl"], url(Family::OpenAi)),
+                    Setting::new(&["providers", "anthropic", "baseUrl"], url(Family::Anthropic)),
+                ],
+            ),
+            Self::Openclaw => (Format::Json, self.openclaw(scope, proxy, environment)?),
+            Self::Aider => {
+                (Format::Yaml, vec![Setting::new(&["openai-api-base"], url(Family::OpenAi))])
+            }
+            Self::Sdk => (
+                Format::DotEnv,
+                vec![
+                    Setting::new(&["OPENAI_BASE_URL"], url(Family::OpenAi)),
+                    Setting::new(&["ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                ],
+            ),
+        };
+        Ok(vec![ConfigFile { path: self.settings_path(scope, environment)?, format, settings }])
+    }
+
+    /// Returns the file and the setting that add ctx as an MCP server.
+    ///
+    /// # Errors
+    ///
+    /// `Capability` if the client knows no MCP servers in this scope.
+    pub fn mcp_file(
+        self,
+        scope: &Scope,
+        program: &str,
+        environment: &Environment,
+    ) -> Result<ConfigFile> {
+        let server = json!({ "command": program, "args": ["mcp"] });
+        let beside = |name: &str| match self.settings_path(scope, environment) {
+            Ok(path) => Ok(path.with_file_name(name)),
+            Err(error) => Err(error),
+        };
+        let (path, format, setting) = match (self, scope) {
+            (Self::Claude, Scope::Project(folder)) => (
+                folder.join(".mcp.json"),
+                Format::Json,
+                Setting::new(&["mcpServers", "ctx"], server),
+            ),
+            (Self::Claude, Scope::User) => (
+                environment.folder_of("CLAUDE_CONFIG_DIR", "").join(".claude.json"),
+                Format::Json,
+                Setting::new(&["mcpServers", "ctx"], server),
+            ),
+            (Self::Codex, _) => {
+                let setting = Setting::new(&["mcp_servers", "ctx"], server);
+                (self.settings_path(scope, environment)?, Format::Toml, setting)
+            }
+            (Self::Gemini | Self::Qwen, _) => {
+                let setting = Setting::new(&["mcpServers", "ctx"], server);
+                (beside("settings.json")?, Format::Json, setting)
+            }
+            (Self::Opencode, _) => {
+                let server = json!({ "type": "local", "command": [program, "mcp"] });
+                let setting = Setting::new(&["mcp", "ctx"], server);
+                (self.settings_path(scope, environment)?, Format::Json, setting)
+            }
+            (Self::Openclaw, Scope::User) => {
+                let setting = Setting::new(&["mcp", "servers", "ctx"], server);
+                (self.settings_path(scope, environment)?, Format::Json, setting)
+            }
+            _ => {
+                let message = format!("{self} has no MCP servers in its configuration");
+                return Err(Error::new(ErrorKind::Capability, message).hint("leave out --mcp"));
+            }
+        };
+        Ok(ConfigFile { path, format, settings: vec![setting] })
+    }
+
+    fn settings_path(self, scope: &Scope, environment: &Environment) -> Result<PathBuf> {
+        let at = |variable, folder: &str, file| environment.folder_of(variable, folder).join(file);
+        Ok(match (self, scope) {
+            (Self::Claude, Scope::User) => at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+            (Self::Claude, Scope::Project(folder)) => folder.join(".claude/settings.local.json"),
+            (Self::Codex, Scope::User) => at("CODEX_HOME", ".codex", "config.toml"),
+            (Self::Gemini, Scope::User) => environment.home.join(".gemini/.env"),
+            (Self::Gemini, Scope::Project(folder)) => folder.join(".gemini/.env"),
+            (Self::Opencode, Scope::User) => opencode_path(environment),
+            (Self::Opencode, Scope::Project(folder)) => existing_or(folder, OPENCODE_FILES),
+            (Self::Qwen, Scope::User) => environment.home.join(".qwen/.env"),
+            (Self::Qwen, Scope::Project(folder)) => folder.join(".qwen/.env"),
+            (Self::Pi, Scope::User) => at("PI_CODING_AGENT_DIR", ".pi/agent", "models.json"),
+            (Self::Openclaw, Scope::User) => match environment.variable("OPENCLAW_CONFIG_PATH") {
+                Some(path) => environment.folder.join(path),
+                None => at("OPENCLAW_STATE_DIR", ".openclaw", "openclaw.json"),
+            },
+            (Self::Aider, Scope::User) => environment.home.join(".aider.conf.yml"),
+            (Self::Aider, Scope::Project(folder)) => folder.join(".aider.conf.yml"),
+            (Self::Sdk, Scope::Project(folder)) => folder.join(".env"),
+            (Self::Sdk, Scope::User) => {
+                let message = "programs on the SDKs have no configuration for all projects";
+                return Err(Error::new(ErrorKind::Capability, message)
+                    .hint("use --project for the .env of this folder, or `ctx run -- PROGRAM`"));
+            }
+            (Self::Codex | Self::Pi | Self::Openclaw, Scope::Project(_)) => {
+                let message = format!("{self} reads this setting from the user's files alone");
+                return Err(Error::new(ErrorKind::Capability, message)
+                    .hint(format!("leave out --project, or use `ctx run -- {}`", self.id())));
+            }
+        })
+    }
+
+    /// Returns the settings of the providers that OpenClaw's configuration has: it has no default.
+    fn openclaw(
+        self,
+        scope: &Scope,
+        proxy: &Proxy,
+        environment: &Environment,
+    ) -> Result<Vec<Setting>> {
+        let path = self.settings_path(scope, environment)?;
+        let text = crate::setup::read(&path)?.unwrap_or_default();
+        let key = ["models".to_owned(), "providers".to_owned()];
+        let providers =
+            Format::Json.get(&text, &key).map_err(|error| error.with("path", path.display()))?;
+        let settings = providers.iter().filter_map(Value::as_object).flatten();
+        let settings: Vec<_> = settings
+            .filter(|(_, provider)| provider["baseUrl"].is_string())
+            .map(|(name, provider)| {
+                let family = match provider["api"].as_str() {
+                    Some(api) if api.starts_with("anthropic") => Family::Anthropic,
+                    Some(api) if api.starts_with("google") => Family::Gemini,
+                    _ => Family::OpenAi,
+                };
+                let key = ["models", "providers", name, "baseUrl"];
+                Setting::new(&key, base_url(self, family, proxy))
+            })
+            .collect();
+        match settings.is_empty() {
+            false => Ok(settings),
+            true => Err(Error::new(
+                ErrorKind::Capability,
+                "OpenClaw's configuration names no provider with a baseUrl",
+            )
+            .with("path", path.display())
+            .hint("add one to models.providers, or use the plugin in integrations/openclaw")),
+        }
+    }
+}
+
+/// Returns the name of the provider that Codex uses, if it is one of the user's own.
+fn codex_provider(text: &str) -> Option<String> {
+    let get = |names: &[&str]| {
+        let key: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        // If the file is malformed, the edit reports it.
+        Some(Format::Toml.get(text, &key).ok()??.as_str()?.to_owned())
+    };
+    let name = get(&["model_provider"])?;
+    get(&["model_providers", &name, "base_url"]).map(|_| name)
+}
+
+const OPENCODE_FILES: [&str; 2] = ["opencode.jsonc", "opencode.json"];
+
+fn opencode_path(environment: &Environment) -> PathBuf {
+    match environment.variable("OPENCODE_CONFIG") {
+        Some(path) => environment.folder.join(path),
+        None => {
+            let folder = environment.folder_of("XDG_CONFIG_HOME", ".config").join("opencode");
+            existing_or(&folder, OPENCODE_FILES)
+        }
+    }
+}
+
+/// Returns the first of the files that exists, else the last one.
+fn existing_or(folder: &Path, names: [&str; 2]) -> PathBuf {
+    let paths = names.map(|name| folder.join(name));
+    let [first, last] = paths;
+    if first.exists() { first } else { last }
+}

@@ -1,0 +1,223 @@
+//! Edits the configuration of a client.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_disk::{FileLock, io_error};
+use serde_json::Value;
+use similar::TextDiff;
+
+use crate::record::{self, Record, RecordedFile, RecordedSetting};
+use crate::settings::ConfigFile;
+use crate::{Client, Format, Scope};
+
+/// A planned change of a client's configuration. Nothing is written before [`apply`](Self::apply).
+#[derive(Debug)]
+pub struct Setup {
+    client: Client,
+    scope: Scope,
+    files: Vec<FileEdit>,
+}
+
+/// A planned change of one file.
+#[derive(Debug)]
+pub struct FileEdit {
+    /// The file. A symbolic link is followed, and stays.
+    pub path: PathBuf,
+    /// Its text; `None` if there is no file.
+    pub before: Option<String>,
+    /// Its text with the settings.
+    pub after: String,
+    format: Format,
+    settings: Vec<RecordedSetting>,
+}
+
+/// What happens to the address of another server in a client's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherServer {
+    /// It is an error.
+    Refuse,
+    /// It is replaced.
+    Replace,
+}
+
+impl Setup {
+    /// Plans the change. `records` is the folder that [`apply`](Self::apply) stores copies in.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if a file is malformed; `Io` if it cannot be read or may not be written; `Conflict`
+    /// if it names another server, which is neither public nor from an earlier setup.
+    pub fn plan(
+        client: Client,
+        scope: Scope,
+        files: Vec<ConfigFile>,
+        records: &Path,
+        other: OtherServer,
+    ) -> Result<Self> {
+        let earlier = record::records(records, client, &scope)?;
+        let written: Vec<Value> = (earlier.into_iter())
+            .flat_map(|(_, record)| record.files)
+            .flat_map(|file| file.settings)
+            .map(|setting| setting.after)
+            .collect();
+        let mut setup = Self { client, scope, files: Vec::new() };
+        for file in files {
+            setup.plan_file(file, |value| {
+                other == OtherServer::Replace || written.contains(value)
+            })?;
+        }
+        setup.files.retain(|file| file.before.as_ref() != Some(&file.after));
+        Ok(setup)
+    }
+
+    fn plan_file(&mut self, file: ConfigFile, is_ours: impl Fn(&Value) -> bool) -> Result<()> {
+        let path = fs::canonicalize(&file.path).unwrap_or(file.path);
+        let named = |error: Error| error.with("path", path.display());
+        let known = self.files.iter().position(|edit| edit.path == path);
+        let mut edit = match known {
+            Some(at) => self.files.swap_remove(at),
+            None => {
+                check_writable(&path)?;
+                let before = read(&path)?;
+                let after = before.clone().unwrap_or_default();
+                FileEdit {
+                    path: path.clone(),
+                    before,
+                    after,
+                    format: file.format,
+                    settings: Vec::new(),
+                }
+            }
+        };
+        for setting in file.settings {
+            let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
+            if let Some(value) = &before
+                && setting.is_address()
+                && *value != setting.value
+                && !is_public(value)
+                && !is_ours(value)
+            {
+                return Err(
+                    other_server(self.client, &setting.key, value).with("path", path.display())
+                );
+            }
+            edit.after =
+                file.format.set(&edit.after, &setting.key, Some(&setting.value)).map_err(named)?;
+            edit.settings.push(RecordedSetting { key: setting.key, before, after: setting.value });
+        }
+        self.files.push(edit);
+        Ok(())
+    }
+
+    /// Returns the changes; none if the client is set up already.
+    #[must_use]
+    pub fn files(&self) -> &[FileEdit] {
+        &self.files
+    }
+
+    /// Stores the files as they are in `records`, and writes the changes.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if a file has changed since the plan; `Io` if a file cannot be written. Files
+    /// written before the error stay, and can be undone.
+    pub fn apply(&self, records: &Path) -> Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        ctx_disk::create_private_dir(records)?;
+        let _lock = FileLock::with_default_timeout(records)?;
+        let base = record::next(records, self.client)?;
+        let mut files = Vec::new();
+        for (number, file) in self.files.iter().enumerate() {
+            if read(&file.path)? != file.before {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "the file has changed in the meantime",
+                )
+                .with("path", file.path.display())
+                .hint("repeat the command"));
+            }
+            let backup = ctx_disk::beside(&base, &format!("-{number}.backup"));
+            if let Some(before) = &file.before {
+                ctx_disk::write_atomic(&backup, before.as_bytes())?;
+            }
+            files.push(RecordedFile {
+                path: file.path.clone(),
+                format: file.format,
+                backup: file.before.is_some().then_some(backup),
+                sha256: record::hash(file.after.as_bytes()),
+                settings: file.settings.clone(),
+            });
+        }
+        let project = self.scope.project().map(Path::to_owned);
+        let record = Record { client: self.client, project, files };
+        let text = serde_json::to_vec_pretty(&record)
+            .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the record").source(cause))?;
+        ctx_disk::write_atomic(&ctx_disk::beside(&base, ".json"), &text)?;
+        self.files.iter().try_for_each(|file| write(&file.path, file.after.as_bytes()))
+    }
+}
+
+/// Returns the lines that change, as a unified diff; empty if there are none.
+#[must_use]
+pub fn diff(path: &Path, before: &str, after: &str) -> String {
+    let name = path.display().to_string();
+    let texts = TextDiff::from_lines(before, after);
+    texts.unified_diff().context_radius(2).header(&name, &name).to_string()
+}
+
+/// Returns the text of a file; `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
+    match ctx_disk::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(io_error("cannot read the configuration", path, e)),
+    }
+}
+
+/// Replaces a file, and keeps who may read it.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let permissions = fs::metadata(path).map(|found| found.permissions());
+    ctx_disk::create_private_dir(ctx_disk::parent(path))?;
+    ctx_disk::write_atomic(path, bytes)?;
+    match permissions {
+        Ok(kept) => fs::set_permissions(path, kept)
+            .map_err(|e| io_error("cannot restore the permissions", path, e)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// A rename would replace a read-only file too.
+fn check_writable(path: &Path) -> Result<()> {
+    let is_read_only = fs::metadata(path).is_ok_and(|found| found.permissions().readonly());
+    match is_read_only {
+        false => Ok(()),
+        true => Err(Error::new(ErrorKind::Io, "the configuration is read-only")
+            .with("path", path.display())
+            .hint("make it writable, or use `ctx run`, which changes no file")),
+    }
+}
+
+/// Whether an address is that of a provider's public API.
+fn is_public(value: &Value) -> bool {
+    let Some(rest) = value.as_str().and_then(|url| url.strip_prefix("https://")) else {
+        return false;
+    };
+    let host = rest.split(['/', ':']).next().unwrap_or_default();
+    ["api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"].contains(&host)
+}
+
+fn other_server(client: Client, key: &[String], value: &Value) -> Error {
+    let url = value.as_str().unwrap_or_default();
+    let message = format!(
+        "{client} sends its requests to another server already: {} is {url}",
+        key.join(".")
+    );
+    Error::new(ErrorKind::Conflict, message).hint(format!(
+        "`ctx serve --upstream {url}` sends requests there; repeat this command with --replace"
+    ))
+}

@@ -1,0 +1,212 @@
+//! Setups and their undo, of all clients.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ctx_core::ErrorKind;
+use tempfile::TempDir;
+
+use crate::{Client, Environment, OtherServer, Proxy, Scope, Setup, Undo};
+
+const URL: &str = "http://127.0.0.1:8787";
+
+/// A home folder with configuration.
+struct Place {
+    home: TempDir,
+    environment: Environment,
+}
+
+impl Place {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(home.path()).unwrap();
+        let folder = root.join("project");
+        fs::create_dir(&folder).unwrap();
+        Self { home, environment: Environment { home: root, folder, ..Environment::default() } }
+    }
+
+    fn records(&self) -> PathBuf {
+        self.environment.home.join(".ctx/setup")
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.environment.home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn plan_at(&self, client: Client, url: &str, other: OtherServer) -> ctx_core::Result<Setup> {
+        let scope = scope_of(client, &self.environment.folder);
+        let mut files = client.base_url_files(&scope, &Proxy::at(url), &self.environment)?;
+        files.extend(client.mcp_file(&scope, "ctx", &self.environment).ok());
+        Setup::plan(client, scope, files, &self.records(), other)
+    }
+
+    fn set_up(&self, client: Client) -> Setup {
+        let setup = self.plan_at(client, URL, OtherServer::Replace).unwrap();
+        setup.apply(&self.records()).unwrap();
+        setup
+    }
+
+    fn undo(&self, client: Client) -> Undo {
+        let scope = scope_of(client, &self.environment.folder);
+        let undo = Undo::plan(&self.records(), client, &scope).unwrap();
+        undo.apply(&self.records()).unwrap();
+        undo
+    }
+
+    /// Returns all files with their bytes, but those of ctx.
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.home.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for item in fs::read_dir(folder).unwrap().map(|item| item.unwrap().path()) {
+                match item.is_dir() {
+                    true if item.ends_with(".ctx") => {}
+                    true => folders.push(item),
+                    false => found.push((item.clone(), fs::read(item).unwrap())),
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn scope_of(client: Client, folder: &Path) -> Scope {
+    match client {
+        Client::Sdk => Scope::Project(folder.to_owned()),
+        _ => Scope::User,
+    }
+}
+
+/// Files of users, with the layout that tools do not write.
+const FILES: [(&str, &str); 10] = [
+    (".claude/settings.json", "{ // mine\n\t\"model\":\"opus\", \"env\": {\"A\":\"1\"},\n}\r\n"),
+    (".claude.json", "{\"projects\":{},\"mcpServers\":{\"x\":{\"command\":\"x\"}}}"),
+    (".codex/config.toml", "model   = 'gpt' # best\n[features]\n\n\n  a=true"),
+    (".gemini/.env", "GEMINI_API_KEY=k"),
+    (".config/opencode/opencode.jsonc", "{\n  // c\n  \"provider\": {\"openai\": {}}\n}"),
+    (".qwen/.env", "# none\r\nOPENAI_BASE_URL=\"https://api.openai.com/v1\"\r\n"),
+    (".pi/agent/models.json", "{}"),
+    (
+        ".openclaw/openclaw.json",
+        "{models: {providers: {'a': {baseUrl: 'http://10.0.0.1/v1', models: []}}}, // json5\n}",
+    ),
+    (".aider.conf.yml", "model: openai/gpt\n# openai-api-base: x\n"),
+    ("project/.env", "OPENAI_API_KEY=k\n"),
+];
+
+#[test]
+fn every_client_is_set_up_and_restored_byte_for_byte() {
+    for has_files in [true, false] {
+        let place = Place::new();
+        for (path, text) in FILES.iter().filter(|(path, _)| has_files || path.contains("openclaw"))
+        {
+            place.write(path, text);
+        }
+        let before = place.files();
+        for client in Client::ALL {
+            assert!(!place.set_up(client).files().is_empty(), "{client}");
+            let again = place.plan_at(client, URL, OtherServer::Refuse).unwrap();
+            assert!(again.files().is_empty(), "{client} is set up already");
+        }
+        let written: Vec<_> =
+            place.files().into_iter().filter(|file| !before.contains(file)).collect();
+        assert_eq!(written.len(), if has_files { FILES.len() + 2 } else { 12 });
+        for (path, bytes) in &written {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(text.contains("127.0.0.1:8787") || text.contains("mcp"), "{path:?}: {text}");
+        }
+        for client in Client::ALL {
+            place.undo(client);
+        }
+        assert_eq!(place.files(), before);
+        assert_eq!(fs::read_dir(place.records()).unwrap().count(), 0, "nothing stays");
+    }
+}
+
+#[test]
+fn setups_are_undone_to_the_first() {
+    let place = Place::new();
+    let path = place.write(".codex/config.toml", "model = 'x'\n");
+    place.set_up(Client::Codex);
+    let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9", OtherServer::Refuse);
+    other_port.unwrap().apply(&place.records()).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("127.0.0.1:9/v1"));
+    place.undo(Client::Codex);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "model = 'x'\n");
+}
+
+#[test]
+fn edits_after_the_setup_are_kept_and_the_copy_stays() {
+    let place = Place::new();
+    let path = place.write(".claude/settings.json", "{\"model\": \"opus\"}\n");
+    place.set_up(Client::Claude);
+    let edited = fs::read_to_string(&path).unwrap().replace("opus", "sonnet");
+    fs::write(&path, edited).unwrap();
+    let undo = place.undo(Client::Claude);
+    let file = &undo.files()[&path];
+    assert!(file.is_edited);
+    let left: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(left, serde_json::json!({ "model": "sonnet" }));
+    let backup = file.backup.as_ref().unwrap();
+    assert_eq!(fs::read_to_string(backup).unwrap(), "{\"model\": \"opus\"}\n");
+    assert!(place.undo(Client::Claude).files().is_empty(), "it is undone once");
+}
+
+#[test]
+fn another_server_is_replaced_only_on_request() {
+    let place = Place::new();
+    let text = "model_provider = 'my'\n[model_providers.my]\nbase_url = 'http://gateway/v1'\n";
+    let path = place.write(".codex/config.toml", text);
+    let error = place.plan_at(Client::Codex, URL, OtherServer::Refuse).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.hint_text().unwrap().contains("--upstream http://gateway/v1"), "{error:?}");
+    place.set_up(Client::Codex);
+    assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
+    let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment);
+    assert_eq!(launch.args, ["-c", "model_providers.my.base_url=\"http://127.0.0.1:8787/v1\""]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_permissions_stay_and_read_only_files_are_errors() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = Place::new();
+    let target = place.write("dotfiles/aider.yml", "model: x\n");
+    let link = place.environment.home.join(".aider.conf.yml");
+    symlink(&target, &link).unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
+    place.set_up(Client::Aider);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read_to_string(&target).unwrap().contains("openai-api-base"));
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+    place.undo(Client::Aider);
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o440)).unwrap();
+    let error = place.plan_at(Client::Aider, URL, OtherServer::Refuse).unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+}
+
+#[test]
+fn a_file_that_changes_after_the_plan_is_not_written() {
+    let place = Place::new();
+    let path = place.write(".qwen/.env", "A=1\n");
+    let setup = place.plan_at(Client::Qwen, URL, OtherServer::Refuse).unwrap();
+    fs::write(&path, "A=2\n").unwrap();
+    let error = setup.apply(&place.records()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(fs::read_to_string(path).unwrap(), "A=2\n");
+    assert!(Undo::plan(&place.records(), Client::Qwen, &Scope::User).unwrap().files().is_empty());
+}
+
+#[test]
+fn a_damaged_record_is_an_error_that_names_the_copies() {
+    let place = Place::new();
+    place.set_up(Client::Gemini);
+    fs::write(place.records().join("0001-gemini.json"), "{").unwrap();
+    let error = Undo::plan(&place.records(), Client::Gemini, &Scope::User).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.hint_text().unwrap().contains("copies"), "{error:?}");
+}

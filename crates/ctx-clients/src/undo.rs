@@ -1,0 +1,135 @@
+//! Undoes setups.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ctx_core::Result;
+use ctx_disk::{FileLock, io_error};
+
+use crate::record::{self, RecordedFile};
+use crate::setup::write;
+use crate::{Client, Scope};
+
+/// Planned restorations of a client's files. Nothing is written before [`apply`](Self::apply).
+#[derive(Debug, Default)]
+pub struct Undo {
+    files: BTreeMap<PathBuf, Restoration>,
+    records: Vec<PathBuf>,
+    backups: Vec<PathBuf>,
+}
+
+/// A planned restoration of one file.
+#[derive(Debug)]
+pub struct Restoration {
+    /// The bytes of the file now; `None` if there is no file.
+    pub now: Option<Vec<u8>>,
+    /// Its bytes after the restoration.
+    pub restored: Option<Vec<u8>>,
+    /// Whether the file was edited after the setup: its settings are then taken back one by one.
+    pub is_edited: bool,
+    /// The copy of the file before the setup.
+    pub backup: Option<PathBuf>,
+}
+
+impl Undo {
+    /// Plans to undo all setups of a client in a scope.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if a file or a copy cannot be read; `Corrupt` if a record is damaged, or an edited file
+    /// is malformed.
+    pub fn plan(records: &Path, client: Client, scope: &Scope) -> Result<Self> {
+        let mut undo = Self::default();
+        for (path, record) in record::records(records, client, scope)?.into_iter().rev() {
+            for file in &record.files {
+                undo.take(file)?;
+            }
+            undo.records.push(path);
+        }
+        Ok(undo)
+    }
+
+    fn take(&mut self, file: &RecordedFile) -> Result<()> {
+        let known = self.files.remove(&file.path);
+        let mut restoration = match known {
+            Some(known) => known,
+            None => {
+                let now = read(&file.path)?;
+                Restoration { restored: now.clone(), now, is_edited: false, backup: None }
+            }
+        };
+        let before = match &file.backup {
+            Some(backup) => {
+                let bytes = ctx_disk::read(backup);
+                Some(bytes.map_err(|e| io_error("cannot read the copy of the file", backup, e))?)
+            }
+            None => None,
+        };
+        let written = restoration.restored.as_deref().map(record::hash);
+        if written.as_ref() == Some(&file.sha256) {
+            restoration.restored = before;
+        } else if restoration.restored != before {
+            restoration.is_edited = true;
+            restoration.restored = without(file, restoration.restored)?;
+        }
+        self.backups.extend(file.backup.clone());
+        restoration.backup.clone_from(&file.backup);
+        self.files.insert(file.path.clone(), restoration);
+        Ok(())
+    }
+
+    /// Returns the files, by path; none if there is no setup.
+    #[must_use]
+    pub fn files(&self) -> &BTreeMap<PathBuf, Restoration> {
+        &self.files
+    }
+
+    /// Restores the files, and removes the records. The copies of edited files stay.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if a file cannot be written; the records then stay.
+    pub fn apply(&self, records: &Path) -> Result<()> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        let _lock = FileLock::with_default_timeout(records)?;
+        for (path, file) in self.files.iter().filter(|(_, file)| file.now != file.restored) {
+            match &file.restored {
+                Some(bytes) => write(path, bytes)?,
+                None => drop(ctx_disk::remove(path, "cannot remove the configuration")?),
+            }
+        }
+        for record in &self.records {
+            ctx_disk::remove(record, "cannot remove the record of the setup")?;
+        }
+        let stay = |backup: &&PathBuf| {
+            !self.files.values().any(|file| file.is_edited && file.backup.as_ref() == Some(*backup))
+        };
+        for backup in self.backups.iter().filter(stay) {
+            ctx_disk::remove(backup, "cannot remove the copy of the configuration")?;
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match ctx_disk::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(io_error("cannot read the configuration", path, e)),
+    }
+}
+
+/// Returns an edited file without the settings of the setup, as far as they still are those.
+fn without(file: &RecordedFile, bytes: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let Ok(mut text) = String::from_utf8(bytes.clone()) else { return Ok(Some(bytes)) };
+    for setting in &file.settings {
+        let named = |error: ctx_core::Error| error.with("path", file.path.display());
+        if file.format.get(&text, &setting.key).map_err(named)?.as_ref() == Some(&setting.after) {
+            text = file.format.set(&text, &setting.key, setting.before.as_ref()).map_err(named)?;
+        }
+    }
+    Ok(Some(text.into_bytes()))
+}
