@@ -13,6 +13,7 @@ mod memory;
 mod names;
 mod recall;
 mod serve;
+mod setup;
 mod workspace;
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub(crate) use memory::{
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
+pub(crate) use setup::{Doctor, Run, Setup};
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
@@ -123,10 +125,16 @@ pub(crate) enum Command {
     Engines(Engines),
     /// Run a proxy between any agent and its provider that keeps requests inside the window
     Serve(Serve),
+    /// Run a client through the proxy, for this run only
+    Run(Run),
+    /// Point a client at the proxy, or undo that; without a client, list them
+    Setup(Setup),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object per line
     Rpc,
     /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions
     Mcp(Mcp),
+    /// Check folders, configuration, clients, proxy, engines and memory, and say what to do
+    Doctor(Doctor),
     /// Show, check or describe the configuration
     #[command(subcommand)]
     Config(Config),

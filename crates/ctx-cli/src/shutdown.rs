@@ -58,6 +58,19 @@ impl Drop for ProcessGroup {
     }
 }
 
+/// Asks a process to end.
+pub(crate) fn terminate(process: u32) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process};
+        let id = i32::try_from(process).ok().and_then(Pid::from_raw);
+        // This fails if it has ended.
+        let _ = id.map(|id| kill_process(id, Signal::TERM));
+    }
+    #[cfg(not(unix))]
+    let _ = process;
+}
+
 #[cfg(unix)]
 fn kill(group: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};

@@ -66,16 +66,18 @@ pub struct Setting {
     pub key: Vec<String>,
     /// The value.
     pub value: Value,
+    /// Whether the value is the address of the provider.
+    pub is_address: bool,
 }
 
 impl Setting {
     fn new(key: &[&str], value: impl Into<Value>) -> Self {
-        Self { key: key.iter().map(|name| (*name).to_owned()).collect(), value: value.into() }
+        let key = key.iter().map(|name| (*name).to_owned()).collect();
+        Self { key, value: value.into(), is_address: false }
     }
 
-    /// Whether this is the address of a provider.
-    pub(crate) fn is_address(&self) -> bool {
-        self.value.as_str().is_some_and(|value| value.starts_with("http"))
+    fn address(key: &[&str], url: String) -> Self {
+        Self { is_address: true, ..Self::new(key, url) }
     }
 }
 
@@ -119,7 +121,7 @@ impl Client {
             Self::Claude => (
                 Format::Json,
                 vec![
-                    Setting::new(&["env", "ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                    Setting::address(&["env", "ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
                     Setting::new(&["env", "ENABLE_TOOL_SEARCH"], "true"),
                 ],
             ),
@@ -130,41 +132,63 @@ impl Client {
                     Some(name) => vec!["model_providers", name, "base_url"],
                     None => vec!["openai_base_url"],
                 };
-                (Format::Toml, vec![Setting::new(&key, url(Family::OpenAi))])
+                (Format::Toml, vec![Setting::address(&key, url(Family::OpenAi))])
             }
             Self::Gemini => {
-                let setting = Setting::new(&["GOOGLE_GEMINI_BASE_URL"], url(Family::Gemini));
+                let setting = Setting::address(&["GOOGLE_GEMINI_BASE_URL"], url(Family::Gemini));
                 (Format::DotEnv, vec![setting])
             }
             Self::Opencode => {
                 let setting = |(provider, family)| {
-                    Setting::new(&["provider", provider, "options", "baseURL"], url(family))
+                    Setting::address(&["provider", provider, "options", "baseURL"], url(family))
                 };
                 (Format::Json, OPENCODE.into_iter().map(setting).collect())
             }
             Self::Qwen => {
-                (Format::DotEnv, vec![Setting::new(&["OPENAI_BASE_URL"], url(Family::OpenAi))])
+                (Format::DotEnv, vec![Setting::address(&["OPENAI_BASE_URL"], url(Family::OpenAi))])
             }
             Self::Pi => (
                 Format::Json,
                 vec![
-                    Setting::new(&["providers", "openai", "baseUrl"], url(Family::OpenAi)),
-                    Setting::new(&["providers", "anthropic", "baseUrl"], url(Family::Anthropic)),
+                    Setting::address(&["providers", "openai", "baseUrl"], url(Family::OpenAi)),
+                    Setting::address(
+                        &["providers", "anthropic", "baseUrl"],
+                        url(Family::Anthropic),
+                    ),
                 ],
             ),
             Self::Openclaw => (Format::Json, self.openclaw(scope, proxy, environment)?),
             Self::Aider => {
-                (Format::Yaml, vec![Setting::new(&["openai-api-base"], url(Family::OpenAi))])
+                (Format::Yaml, vec![Setting::address(&["openai-api-base"], url(Family::OpenAi))])
             }
             Self::Sdk => (
                 Format::DotEnv,
                 vec![
-                    Setting::new(&["OPENAI_BASE_URL"], url(Family::OpenAi)),
-                    Setting::new(&["ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                    Setting::address(&["OPENAI_BASE_URL"], url(Family::OpenAi)),
+                    Setting::address(&["ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
                 ],
             ),
         };
         Ok(vec![ConfigFile { path: self.settings_path(scope, environment)?, format, settings }])
+    }
+
+    /// Returns the addresses in the configuration of this client, under the keys that
+    /// [`base_url_files`](Self::base_url_files) sets; none if it has the default ones.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`base_url_files`](Self::base_url_files), and `Corrupt` if the file is malformed.
+    pub fn addresses(self, scope: &Scope, environment: &Environment) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for file in self.base_url_files(scope, &Proxy::at(""), environment)? {
+            let text = crate::setup::read(&file.path)?.unwrap_or_default();
+            for setting in file.settings.iter().filter(|setting| setting.is_address) {
+                let value = file.format.get(&text, &setting.key);
+                let value = value.map_err(|error| error.with("path", file.path.display()))?;
+                found.extend(value.as_ref().and_then(Value::as_str).map(str::to_owned));
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the file and the setting that add ctx as an MCP server.
@@ -274,7 +298,7 @@ impl Client {
                     _ => Family::OpenAi,
                 };
                 let key = ["models", "providers", name, "baseUrl"];
-                Setting::new(&key, base_url(self, family, proxy))
+                Setting::address(&key, base_url(self, family, proxy))
             })
             .collect();
         match settings.is_empty() {

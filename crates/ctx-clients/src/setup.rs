@@ -95,7 +95,7 @@ impl Setup {
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
             if let Some(value) = &before
-                && setting.is_address()
+                && setting.is_address
                 && *value != setting.value
                 && !is_public(value)
                 && !is_ours(value)

@@ -14,6 +14,7 @@ pub mod mcp;
 mod private_files;
 pub mod proxy;
 pub mod rpc;
+pub mod running;
 mod status;
 pub mod trace;
 

@@ -11,13 +11,13 @@ use crate::table::terminal_columns;
 /// Every listed command, by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["sessions", "status", "replay", "inspect"]),
-    ("Keep an agent inside its window", &["serve", "mcp", "chat", "rpc"]),
+    ("Keep an agent inside its window", &["run", "setup", "serve", "mcp", "chat", "rpc"]),
     (
         "Work on a session",
         &["compact", "compactions", "diff", "expand", "why", "assemble", "check", "convert"],
     ),
     ("Memory and files", &["memory", "recall", "index", "context"]),
-    ("Compare and configure", &["eval", "engines", "config", "completions"]),
+    ("Compare and configure", &["doctor", "eval", "engines", "config", "completions"]),
 ];
 
 /// Maximum width of text.

@@ -6,8 +6,8 @@ use super::names;
 
 /// Accepts requests of model clients (OpenAI chat completions and responses, Anthropic messages,
 /// Gemini), fits their history into the window, and forwards them with their own API key. Set the
-/// client's base URL to the printed one. Ctrl-C finishes running requests; a second one ends at once.
-#[derive(Debug, Args)]
+/// client's base URL to the printed one, or use `ctx setup` or `ctx run`. Ctrl-C finishes running requests; a second one ends at once.
+#[derive(Debug, Default, Args)]
 pub(crate) struct Serve {
     /// The address to listen on; port 0 picks a free one [default: server.listen, else 127.0.0.1:8787]
     #[arg(long, short, value_name = "ADDRESS")]
@@ -35,6 +35,22 @@ pub(crate) struct Serve {
     /// Seconds to wait for running answers at shutdown [default: server.graceSeconds, else 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<u32>,
+    /// Serve in the background, and return as soon as the server listens; if one of this home runs
+    /// already, say where. Its log is proxy/serve.log in $CTX_HOME
+    #[arg(long, conflicts_with = "stop")]
+    pub(crate) background: bool,
+    /// With --background: take over from the server that runs. Its running answers are finished first
+    #[arg(long, requires = "background")]
+    pub(crate) replace: bool,
+    /// End the server of this home; running answers are finished first
+    #[arg(long)]
+    pub(crate) stop: bool,
+    /// Leave the terminal.
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+    /// Wait until the server of this home has ended.
+    #[arg(long, hide = true)]
+    pub(crate) takes_over: bool,
     /// Print JSON: one object, as soon as the server listens
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,0 +1,126 @@
+//! The clients on this machine, and the keys in the environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use ctx_clients::{Client, Environment, Scope};
+use ctx_core::ErrorKind;
+use ctx_server::running::RunningServer;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+use super::{Examined, Finding};
+
+/// How long a client may take to print its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Says of each installed client which version it is, and where it sends its requests.
+pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -> Vec<Finding> {
+    let environment = &examined.environment;
+    let installed = Client::ALL.into_iter().filter_map(|client| {
+        let program = environment.find(client.id()).filter(|_| client != Client::Sdk)?;
+        Some((client, program))
+    });
+    let mut versions = JoinSet::new();
+    for (client, program) in installed {
+        versions.spawn(async move { (client, version(&program).await, program) });
+    }
+    let mut found = versions.join_all().await;
+    found.sort();
+    if found.is_empty() {
+        let hint = "install one, or point a program on an SDK at ctx: `ctx setup sdk`";
+        return vec![Finding::warning("client", "none of the known clients was found", hint)];
+    }
+    let findings = found.into_iter().map(|(client, version, program)| {
+        finding(client, version.as_deref(), &program, environment, server)
+    });
+    findings.collect()
+}
+
+fn finding(
+    client: Client,
+    version: Option<&str>,
+    program: &Path,
+    environment: &Environment,
+    server: Option<&RunningServer>,
+) -> Finding {
+    let version = version.unwrap_or("its version is unknown");
+    let about = format!("{client} ({version}, {})", program.display());
+    let id = client.id();
+    let mut addresses = Vec::new();
+    let folder = environment.folder.clone();
+    for scope in [Scope::User, Scope::Project(folder)] {
+        match client.addresses(&scope, environment) {
+            Ok(found) => addresses.extend(found),
+            // It has no such setting.
+            Err(error) if error.kind() == ErrorKind::Capability => {}
+            Err(error) => return Finding::of_error("client", &error),
+        }
+    }
+    let local = addresses.iter().find(|url| is_local(url));
+    match (local, server) {
+        (Some(url), Some(server)) if url.starts_with(&server.url) => {
+            Finding::ok("client", format!("{about} sends its requests to ctx"))
+        }
+        (Some(url), _) if answers(url) => {
+            let text =
+                format!("{about} sends its requests to {url}, which is not the ctx of this home");
+            Finding::warning("client", text, format!("`ctx setup {id} --replace` points it at ctx"))
+        }
+        (Some(url), Some(_)) => Finding::error(
+            "client",
+            format!("{about} sends its requests to {url}, and nothing listens there"),
+            format!("`ctx setup {id}` points it at the running ctx"),
+        ),
+        (Some(url), None) => Finding::error(
+            "client",
+            format!("{about} sends its requests to {url}, and nothing listens there"),
+            format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
+        ),
+        (None, _) => Finding::ok(
+            "client",
+            format!("{about} is not set up; `ctx setup {id}`, or `ctx run -- {id}` for one run"),
+        ),
+    }
+}
+
+fn is_local(url: &str) -> bool {
+    ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+        .iter()
+        .any(|local| url.starts_with(local))
+}
+
+/// Whether something listens at a local URL.
+fn answers(url: &str) -> bool {
+    let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    std::net::TcpStream::connect(host).is_ok()
+}
+
+/// Returns the first line that a client prints as its version.
+async fn version(program: &PathBuf) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(60).collect())
+}
+
+/// Says which keys are in the environment, without their values.
+pub(super) fn keys(environment: &Environment) -> Vec<Finding> {
+    const NAMES: [&str; 5] = [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "OPENROUTER_API_KEY",
+    ];
+    let set: Vec<_> =
+        NAMES.into_iter().filter(|name| environment.variable(name).is_some()).collect();
+    let text = match set.is_empty() {
+        true => "no key in the environment: clients use their own logins".to_owned(),
+        false => format!("in the environment: {}", set.join(", ")),
+    };
+    vec![Finding::ok("key", text)]
+}

@@ -1,0 +1,115 @@
+//! Folders, engines and memory.
+
+use std::path::Path;
+
+use ctx_engine_registry::{EngineState, Registry};
+use ctx_session::Home;
+
+use super::Finding;
+use crate::args::Global;
+use crate::format::{bytes, thousands};
+use crate::{commands, setup};
+
+/// Less free space is an error: a transcript could not be written.
+const LEAST_FREE: u64 = 100 << 20;
+
+/// Whether the home folder can be written, is private, and has space.
+pub(super) fn home(home: &Home) -> Vec<Finding> {
+    let path = &home.root;
+    let shown = path.display();
+    if !path.exists() {
+        return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
+    }
+    let mut findings = Vec::new();
+    match tempfile::tempfile_in(path) {
+        Ok(_) => findings.push(Finding::ok("home", shown.to_string())),
+        Err(error) => findings.push(Finding::error(
+            "home",
+            format!("{shown} cannot be written: {error}"),
+            "make it writable for this user, or set CTX_HOME to another folder",
+        )),
+    }
+    findings.extend(readable_by_others(path));
+    findings.extend(free_space(path));
+    findings
+}
+
+#[cfg(unix)]
+fn readable_by_others(path: &Path) -> Option<Finding> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| {
+        let text = format!("other users may read {}, which has your conversations", path.display());
+        Finding::warning("home", text, format!("chmod 700 {}", path.display()))
+    })
+}
+
+#[cfg(not(unix))]
+fn readable_by_others(_: &Path) -> Option<Finding> {
+    None
+}
+
+#[cfg(unix)]
+fn free_space(path: &Path) -> Option<Finding> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    let free = found.f_bavail * found.f_frsize;
+    let text = format!("{} of disk are free", bytes(free));
+    Some(match free {
+        LEAST_FREE.. => Finding::ok("home", text),
+        _ => Finding::error("home", text, "free some space: transcripts could not be written"),
+    })
+}
+
+#[cfg(not(unix))]
+fn free_space(_: &Path) -> Option<Finding> {
+    None
+}
+
+/// The state of each engine that is installed or selected.
+pub(super) fn engines(global: &Global) -> Vec<Finding> {
+    let listed =
+        || -> anyhow::Result<_> { Ok(Registry::collect()?.engine_list(&setup::config(global)?)?) };
+    let engines = match listed() {
+        Ok(engines) => engines,
+        // An invalid configuration is reported by its own check.
+        Err(_) => return Vec::new(),
+    };
+    let mut findings = Vec::new();
+    if !engines.iter().any(|engine| engine.selected) {
+        let hint = "`ctx engines --trace` shows where it was searched for";
+        findings.push(Finding::error("engine", "the selected engine was not found", hint));
+    }
+    for engine in engines.iter().filter(|engine| engine.selected || engine.sha256.is_some()) {
+        let reason = engine.reason.as_deref().unwrap_or("no reason given");
+        let text = format!("{}: {reason}", engine.id);
+        findings.push(match engine.state {
+            EngineState::Ok => Finding::ok("engine", engine.id.clone()),
+            EngineState::Degraded => Finding::warning("engine", text, "`ctx engines check`"),
+            EngineState::Refused => Finding::error("engine", text, "`ctx engines check`"),
+        });
+    }
+    findings
+}
+
+/// Whether the memory of each agent can be opened.
+pub(super) fn memory(global: &Global, home: &Home) -> Vec<Finding> {
+    let agents = match home.agents() {
+        Ok(agents) => agents,
+        Err(error) => return vec![Finding::of_error("memory", &error)],
+    };
+    let has_memory = |agent: &&ctx_session::key::FileId| home.memory_dir(agent).exists();
+    let findings = agents.iter().filter(has_memory).map(|agent| {
+        let opened = commands::memory::open(global, agent.as_str(), &crate::out::Out::silent());
+        match opened.and_then(|memory| Ok(memory.memory.stats()?)) {
+            Ok(stats) => {
+                let segments = thousands(u64::try_from(stats.segments).unwrap_or(u64::MAX));
+                Finding::ok("memory", format!("agent {agent}: {segments} segments"))
+            }
+            Err(error) => {
+                let text = format!("agent {agent}: {error}");
+                Finding::error("memory", text, format!("`ctx memory rebuild --agent {agent}`"))
+            }
+        }
+    });
+    findings.collect()
+}

@@ -1,0 +1,128 @@
+//! `ctx run`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_clients::{Client, Environment, Proxy, Scope};
+use ctx_core::{Error, ErrorKind};
+use ctx_disk::io_error;
+use ctx_server::http::Shutdown;
+use ctx_server::running::running;
+use ctx_session::Home;
+
+use super::serve::Service;
+use crate::args::{Global, Run};
+use crate::out::Out;
+use crate::{setup, shutdown};
+
+pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<ExitCode> {
+    let environment = Environment::from_process();
+    let home = Home::from_env()?;
+    if let Some(server) = running(&home)?.filter(|_| !args.proxy.is_own()) {
+        let client = start(args, &Proxy::at(&server.url), &environment)?;
+        return wait(client);
+    }
+    let log = Log::open(&home)?;
+    let service =
+        Service::new(global, &args.proxy.serve(), log.receiver("warning"), log.receiver("note"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(setup::runtime_error)?;
+    let shutdown = Shutdown::default();
+    let bound = runtime.block_on(service.server.clone().bind())?;
+    let proxy = Proxy::at(&bound.url());
+    let served = runtime.spawn(service.serve(bound, shutdown.clone()));
+    let ended = start(args, &proxy, &environment).and_then(wait);
+    shutdown.stop();
+    runtime.block_on(served)??;
+    runtime.shutdown_background();
+    log.report(out);
+    ended
+}
+
+/// Starts the client with its requests going to the proxy.
+fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result<Child> {
+    let (program, given) = args.command.split_first().expect("clap requires a command");
+    let client = Client::of_program(Path::new(program)).unwrap_or(Client::Sdk);
+    let launch = client.launch(proxy, environment);
+    if launch.needs_setup {
+        let addresses = client.addresses(&Scope::User, environment)?;
+        if !addresses.iter().any(|url| url.starts_with(proxy.url())) {
+            let message =
+                format!("{client} takes its provider's address from its configuration only");
+            let id = client.id();
+            return Err(Error::new(ErrorKind::Capability, message)
+                .hint(format!(
+                    "run `ctx serve --background` and `ctx setup {id}` once, then this again"
+                ))
+                .into());
+        }
+    }
+    let mut command = Command::new(program);
+    command.args(&launch.args).args(given).envs(launch.variables);
+    // Ctrl-C reaches the client from the terminal, and the proxy stays until it has ended.
+    shutdown::on_interrupt(|| {});
+    let client = command.spawn().map_err(|error| {
+        Error::new(ErrorKind::NotFound, "cannot start the client")
+            .with("program", Path::new(program).display())
+            .with("cause", &error)
+            .hint("install it, or give its path: ctx run -- /path/to/client")
+            .source(error)
+    })?;
+    let id = client.id();
+    shutdown::on_term(move || shutdown::terminate(id));
+    Ok(client)
+}
+
+fn wait(mut client: Child) -> anyhow::Result<ExitCode> {
+    let status = client.wait()?;
+    Ok(ExitCode::from(code(status)))
+}
+
+/// Returns the exit code of a client, in the form of shells if a signal ended it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    #[cfg(not(unix))]
+    let signal = None;
+    status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// The log of the proxy: the terminal belongs to the client.
+struct Log {
+    path: PathBuf,
+    file: Arc<Mutex<std::fs::File>>,
+    warnings: Arc<Mutex<usize>>,
+}
+
+impl Log {
+    fn open(home: &Home) -> anyhow::Result<Self> {
+        let path = home.root.join("proxy").join("run.log");
+        ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
+        let file = ctx_disk::private().write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(|e| io_error("cannot open the log", &path, e))?;
+        Ok(Self { path, file: Arc::new(Mutex::new(file)), warnings: Arc::default() })
+    }
+
+    fn receiver(&self, kind: &'static str) -> super::serve::Receiver {
+        let (file, warnings) = (self.file.clone(), self.warnings.clone());
+        Box::new(move |line| {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            // Best effort: the log is for people.
+            let _ = writeln!(file, "{kind}: {line}");
+            if kind == "warning" {
+                *warnings.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            }
+        })
+    }
+
+    /// Says where warnings are.
+    fn report(&self, out: &Out) {
+        let warnings = *self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings > 0 {
+            let counted = crate::format::counted(warnings, "warning");
+            out.note(format!("{counted} of the proxy in {}", self.path.display()));
+        }
+    }
+}

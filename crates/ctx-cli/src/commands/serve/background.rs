@@ -1,0 +1,156 @@
+//! `ctx serve --background` and `--stop`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_disk::io_error;
+use ctx_server::running::{RunningServer, running, wait_until_ended};
+use ctx_session::Home;
+use serde_json::json;
+
+use crate::args::Serve;
+use crate::out::Out;
+
+/// A larger log is set aside when a server starts.
+const MOST_LOG: u64 = 10 << 20;
+
+/// How long `--stop` waits beyond the grace period of the server.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Starts this program again as a server without a terminal.
+pub(super) fn start(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let found = running(&home)?;
+    if let Some(server) = found.as_ref().filter(|_| !args.replace) {
+        if server.version != env!("CARGO_PKG_VERSION") {
+            let version = &server.version;
+            out.note(format!("it is version {version}: `--background --replace` takes over"));
+        }
+        return report(server, "already listens on", args, out);
+    }
+    let log = log_path(&home)?;
+    let begin = std::fs::metadata(&log).map_or(0, |found| found.len());
+    let mut child = spawn(&log, found.is_some())?;
+    if let Some(server) = &found {
+        terminate(server)?;
+    }
+    let mut line = String::new();
+    let stdout = child.stdout.take();
+    stdout.map(|pipe| BufReader::new(pipe).read_line(&mut line)).transpose()?;
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+    let Some(url) = said["url"].as_str() else {
+        return Err(failed(child, &log, begin).into());
+    };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let server = RunningServer { url: url.to_owned(), pid: child.id(), version };
+    report(&server, "listens on", args, out)?;
+    out.note(format!("its log is {}; `ctx serve --stop` ends it", log.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the server of this home.
+pub(super) fn stop(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let Some(server) = running(&home)? else {
+        out.note("no `ctx serve` of this home runs");
+        return Ok(ExitCode::SUCCESS);
+    };
+    terminate(&server)?;
+    let grace = Duration::from_secs(args.grace.unwrap_or(30).into());
+    wait_until_ended(&home, grace + PATIENCE)?;
+    out.line(format!("ended {} (process {})", server.url, server.pid))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves the terminal, if this process was started by [`start`].
+pub(super) fn detach(args: &Serve) {
+    #[cfg(unix)]
+    if args.detached {
+        // It fails only for a process that leads its group, which has no terminal to leave.
+        let _ = rustix::process::setsid();
+    }
+    #[cfg(not(unix))]
+    let _ = args.detached;
+}
+
+fn report(server: &RunningServer, what: &str, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+    match args.json {
+        true => out.line(json!({ "url": server.url, "pid": server.pid }).to_string())?,
+        false => out.line(format!("ctx {what} {} (process {})", server.url, server.pid))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spawn(log: &Path, takes_over: bool) -> anyhow::Result<Child> {
+    let file = ctx_disk::private().append(true).create(true).open(log);
+    let file = file.map_err(|e| io_error("cannot open the log", log, e))?;
+    let given = std::env::args_os().skip(1);
+    let given =
+        given.filter(|flag| !["--background", "--replace", "--json"].iter().any(|own| flag == own));
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(given).args(["--json", "--detached"]);
+    if takes_over {
+        command.arg("--takes-over");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
+    #[cfg(windows)]
+    {
+        use std::os::windows::process::CommandExt;
+        const DETACHED_PROCESS: u32 = 0x8;
+        const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+        command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+    }
+    Ok(command.spawn()?)
+}
+
+/// Returns the error of a server that ended at its start, with what it wrote.
+fn failed(mut child: Child, log: &Path, begin: u64) -> Error {
+    let status = child.wait().map(|status| status.to_string()).unwrap_or_default();
+    let mut text = String::new();
+    if let Ok(mut file) = File::open(log) {
+        // Best effort: the path of the log is in the error.
+        let _ = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_string(&mut text));
+    }
+    let text = anstream::adapter::strip_str(text.trim()).to_string();
+    Error::new(ErrorKind::Io, format!("the server has ended ({status}): {text}"))
+        .with("log", log.display())
+}
+
+fn log_path(home: &Home) -> ctx_core::Result<PathBuf> {
+    let path = home.root.join("proxy").join("serve.log");
+    ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
+    if std::fs::metadata(&path).is_ok_and(|found| found.len() > MOST_LOG) {
+        let old = ctx_disk::beside(&path, ".1");
+        std::fs::rename(&path, &old).map_err(|e| io_error("cannot set the log aside", &path, e))?;
+    }
+    Ok(path)
+}
+
+#[cfg(unix)]
+fn terminate(server: &RunningServer) -> ctx_core::Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(server.pid).ok().and_then(Pid::from_raw);
+    let sent = pid.map_or(Err(rustix::io::Errno::SRCH), |pid| kill_process(pid, Signal::TERM));
+    sent.map_err(|errno| not_ended(server, errno.to_string()))
+}
+
+#[cfg(not(unix))]
+fn terminate(server: &RunningServer) -> ctx_core::Result<()> {
+    let ended = Command::new("taskkill").args(["/F", "/PID", &server.pid.to_string()]).output();
+    match ended {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(not_ended(server, String::from_utf8_lossy(&output.stderr).into_owned())),
+        Err(error) => Err(not_ended(server, error.to_string())),
+    }
+}
+
+fn not_ended(server: &RunningServer, cause: String) -> Error {
+    Error::new(ErrorKind::Io, "cannot end the server")
+        .with("process", server.pid)
+        .with("cause", cause)
+        .hint("end the process yourself")
+}

@@ -1,0 +1,154 @@
+//! The proxy with the inspector and the tools of MCP beside it, as one server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Tokens};
+use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
+use ctx_inspector::{Inspector, MemorySearch};
+use ctx_runtime::SessionSpec;
+use ctx_runtime::lifecycle::Bytes;
+use ctx_server::http::{Bound, Metrics, Server, Shutdown, status_routes};
+use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
+use ctx_server::trace::{Trace, TraceLimits};
+use ctx_server::{Host, mcp};
+use ctx_session::Home;
+use ctx_session::key::FileId;
+
+use crate::args::{Global, Serve};
+use crate::failure::misuse;
+use crate::setup;
+
+/// The minimum of `server.maxBodyBytes`.
+const LEAST_BODY: u64 = 1_024;
+
+/// Receives a line for the user.
+pub(crate) type Receiver = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A server before it listens.
+pub(crate) struct Service {
+    pub(crate) home: Home,
+    pub(crate) server: Server,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) trace: Arc<Trace>,
+    settings: Settings,
+    agent: FileId,
+}
+
+impl Service {
+    /// Resolves flags and configuration.
+    pub(crate) fn new(
+        global: &Global,
+        args: &Serve,
+        warn: Receiver,
+        note: Receiver,
+    ) -> anyhow::Result<Self> {
+        let host = Host { config: setup::config(global)?.for_proxy(), home: Home::from_env()? };
+        let mut config: ServerConfig = host.config.section()?;
+        if let Some(most) = &args.max_body {
+            config.max_body_bytes = body_bytes(most).map_err(misuse)?;
+        }
+        if let Some(grace) = args.grace {
+            config.grace_seconds = grace;
+        }
+        let upstreams = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
+        let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
+        let server = server(args, &config)?;
+        let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
+        let agent: FileId = agent.unwrap_or_else(FileId::main);
+        let wanted = SessionSpec {
+            engine: args.engine.clone(),
+            agent: Some(agent.to_string()),
+            window,
+            ..SessionSpec::default()
+        };
+        let resolved = wanted.resolve(&host.config)?;
+        resolved.check_engine().map_err(misuse)?;
+        if window.is_some() {
+            let by_flag: fn(Tokens) -> String =
+                |minimum| format!("give --window {minimum} or more");
+            resolved.check_window(Some(by_flag)).map_err(misuse)?;
+        }
+        let folder = host.home.root.join("proxy").join("traces");
+        let trace = Arc::new(Trace::at(folder, TraceLimits::default())?);
+        let home = host.home.clone();
+        let settings = Settings {
+            host,
+            config,
+            upstreams: upstreams.clone(),
+            window,
+            engine: args.engine.clone(),
+            agent: Some(agent.to_string()),
+            warn,
+            note,
+        };
+        Ok(Self { home, server, upstreams, trace, settings, agent })
+    }
+
+    /// Returns each API with the URL of its upstream, without credentials and query.
+    pub(crate) fn urls(&self) -> [(&'static str, String); 4] {
+        Family::ALL.map(|family| (family.name(), shown(&self.upstreams, family)))
+    }
+
+    /// Serves requests until `shutdown`, then finishes running answers, and waits until records and
+    /// conversations are on disk.
+    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown) -> anyhow::Result<()> {
+        self.upstreams.check_not(bound.address())?;
+        let tools = mcp::Server::new(mcp::Setup {
+            host: self.settings.host.clone(),
+            agent: self.agent.clone(),
+            session: None,
+            writes: mcp::Writes::WithToken,
+            others: None,
+        });
+        let (config, home) = (self.settings.host.config.clone(), self.home);
+        let has_token = self.server.token.is_some();
+        let fit = ReplayOverrides { window: self.settings.window, ..ReplayOverrides::default() };
+        let proxy = Proxy::new(self.settings, self.trace, Metrics::default())?;
+        proxy.announce(&bound.url());
+        let memory = MemorySearch::new(config.clone(), home.clone());
+        let stored = Replays::new(ReplaySettings { config, home, fit }, Vec::new(), true);
+        let inspector = Inspector::new(stored, memory, shutdown.clone())
+            .with_proxy(proxy.clone())
+            .with_token(has_token);
+        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools));
+        let routes = routes.merge(proxy.router()).merge(inspector.router());
+        bound.serve(routes, shutdown).await;
+        proxy.settle();
+        Ok(())
+    }
+}
+
+fn server(args: &Serve, config: &ServerConfig) -> anyhow::Result<Server> {
+    let listen = args.listen.as_ref().unwrap_or(&config.listen);
+    let listen = listen.parse().map_err(|_| {
+        misuse(
+            Error::new(ErrorKind::InvalidInput, format!("invalid listen address '{listen}'"))
+                .hint("give an address and a port, such as 127.0.0.1:8787"),
+        )
+    })?;
+    let mut server = Server::new(listen);
+    server.token = setup::token(args.token.as_deref())?;
+    server.hosts.clone_from(&config.hosts);
+    server.origins.clone_from(&config.origins);
+    server.grace = Duration::from_secs(config.grace_seconds.into());
+    Ok(server)
+}
+
+fn shown(upstreams: &Upstreams, family: Family) -> String {
+    let url = upstreams.base(family);
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
+    format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
+}
+
+/// Parses the maximum size of a request body.
+fn body_bytes(text: &str) -> Result<u64, Error> {
+    let Bytes(bytes) = text.parse()?;
+    match bytes {
+        LEAST_BODY.. => Ok(bytes),
+        _ => Err(Error::new(ErrorKind::InvalidInput, format!("invalid body size '{text}'"))
+            .with("least", LEAST_BODY)
+            .hint("use --max-body with a size such as 64M")),
+    }
+}

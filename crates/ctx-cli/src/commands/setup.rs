@@ -1,0 +1,249 @@
+//! `ctx setup`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ctx_clients::{Client, Environment, OtherServer, Proxy, Restoration, Scope, Undo, diff};
+use ctx_core::{Error, ErrorKind};
+use ctx_server::proxy::ServerConfig;
+use ctx_server::running::running;
+use ctx_session::Home;
+use serde_json::json;
+
+use crate::args::{Global, Setup};
+use crate::format::escaped;
+use crate::out::{Cell, DIM, GREEN, Out, RED, table};
+use crate::setup;
+
+pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<ExitCode> {
+    let environment = Environment::from_process();
+    let home = Home::from_env()?;
+    let scope = match args.project {
+        true => Scope::Project(environment.folder.clone()),
+        false => Scope::User,
+    };
+    let records = home.root.join("setup");
+    let Some(client) = args.client else {
+        return list(&proxy(global, args, &home)?, &scope, &environment, args.json, out);
+    };
+    if args.undo {
+        return undo(args, client, &scope, &records, out);
+    }
+    let proxy = proxy(global, args, &home)?;
+    if client == Client::Sdk && !args.project && !args.mcp {
+        return exports(&proxy, &environment, args.json, out);
+    }
+    let mut files = client.base_url_files(&scope, &proxy, &environment)?;
+    if args.mcp {
+        files.push(client.mcp_file(&scope, &program(&environment)?, &environment)?);
+    }
+    let other = if args.replace { OtherServer::Replace } else { OtherServer::Refuse };
+    let setup = ctx_clients::Setup::plan(client, scope, files, &records, other)?;
+    let changes: Vec<_> = setup
+        .files()
+        .iter()
+        .map(|file| (&file.path, file.before.clone().unwrap_or_default(), file.after.clone()))
+        .map(|(path, before, after)| (path.clone(), diff(path, &before, &after)))
+        .collect();
+    let is_written = confirm(args, &changes, "write this?", out)?;
+    if is_written {
+        setup.apply(&records)?;
+    }
+    if args.json {
+        let undo = format!("ctx setup {} --undo", client.id());
+        return report(client, &changes, is_written, Some(undo), out);
+    }
+    if changes.is_empty() {
+        out.line(format!("{client} is set up already for {}", proxy.url()))?;
+    } else if is_written {
+        out.line(format!("{client} now sends its requests to {}", proxy.url()))?;
+        let project = if args.project { " --project" } else { "" };
+        out.note(format!("`ctx setup {}{project} --undo` restores its files", client.id()));
+    }
+    if !args.dry_run && running(&home)?.is_none() {
+        out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the proxy that clients are pointed at.
+fn proxy(global: &Global, args: &Setup, home: &Home) -> anyhow::Result<Proxy> {
+    if let Some(url) = &args.url {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            let error = Error::new(ErrorKind::InvalidInput, format!("'{url}' is no URL"));
+            return Err(error.hint("use a URL such as http://127.0.0.1:8787").into());
+        }
+        return Ok(Proxy::at(url));
+    }
+    if let Some(server) = running(home)? {
+        return Ok(Proxy::at(&server.url));
+    }
+    let config: ServerConfig = setup::config(global)?.section()?;
+    Ok(Proxy::at(&format!("http://{}", config.listen)))
+}
+
+/// Returns the command that starts ctx: its name, if that finds this program.
+fn program(environment: &Environment) -> anyhow::Result<String> {
+    let own = std::env::current_exe()?;
+    let named = environment.find("ctx").and_then(|path| path.canonicalize().ok());
+    match named == own.canonicalize().ok() {
+        true => Ok("ctx".to_owned()),
+        false => Ok(own.display().to_string()),
+    }
+}
+
+/// A file, and its change as a diff.
+type Change = (PathBuf, String);
+
+/// Prints changes, unless the output is JSON.
+fn show(args: &Setup, changes: &[Change], out: &Out) -> anyhow::Result<()> {
+    for line in changes.iter().flat_map(|(_, diff)| diff.lines()).filter(|_| !args.json) {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            _ => DIM,
+        };
+        out.line(format!("{style}{}{style:#}", escaped(line)))?;
+    }
+    Ok(())
+}
+
+/// Shows changes, and asks. Returns whether they are to be written.
+fn confirm(args: &Setup, changes: &[Change], question: &str, out: &Out) -> anyhow::Result<bool> {
+    if changes.is_empty() {
+        return Ok(!args.dry_run);
+    }
+    show(args, changes, out)?;
+    if !args.dry_run && !args.yes && !args.json {
+        out.ask(question)?;
+    }
+    Ok(!args.dry_run)
+}
+
+fn report(
+    client: Client,
+    changes: &[Change],
+    is_written: bool,
+    undo: Option<String>,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let files: Vec<_> =
+        changes.iter().map(|(path, diff)| json!({ "path": path, "diff": diff })).collect();
+    out.json(
+        &json!({ "client": client.id(), "written": is_written, "files": files, "undo": undo }),
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn undo(
+    args: &Setup,
+    client: Client,
+    scope: &Scope,
+    records: &Path,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let undo = Undo::plan(records, client, scope)?;
+    let text = |bytes: &Option<Vec<u8>>| {
+        String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+    };
+    let changes: Vec<_> = (undo.files().iter())
+        .filter(|(_, file)| file.now != file.restored)
+        .map(|(path, file)| (path.clone(), diff(path, &text(&file.now), &text(&file.restored))))
+        .collect();
+    if undo.files().is_empty() && !args.json {
+        out.line(format!("{client} was not set up by ctx: there is nothing to undo"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let edited = undo.files().iter().find(|(_, file)| file.is_edited);
+    if let Some((path, file)) = edited.filter(|_| !args.force) {
+        show(args, &changes, out)?;
+        let error = Error::new(ErrorKind::Conflict, "the file was edited after the setup")
+            .with("path", path.display())
+            .with("before", backup(file))
+            .hint("nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits");
+        return Err(error.into());
+    }
+    let is_written = confirm(args, &changes, "restore this?", out)?;
+    if is_written {
+        undo.apply(records)?;
+    }
+    if args.json {
+        return report(client, &changes, is_written, None, out);
+    }
+    if is_written {
+        out.line(format!("{client} is as it was before"))?;
+        let copies = undo.files().values().filter(|file| file.is_edited);
+        for copy in copies.filter_map(|file| file.backup.as_ref()) {
+            out.note(format!("the file before the setup is still {}", copy.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns where the file before the setup is.
+fn backup(file: &Restoration) -> String {
+    let path = file.backup.as_ref().map(|path| path.display().to_string());
+    path.unwrap_or_else(|| "there was no file".to_owned())
+}
+
+/// Prints the environment variables of programs on the SDKs.
+fn exports(
+    proxy: &Proxy,
+    environment: &Environment,
+    json: bool,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let variables = Client::Sdk.launch(proxy, environment).variables;
+    if json {
+        let variables: serde_json::Map<_, _> =
+            variables.into_iter().map(|(name, url)| (name.to_owned(), url.into())).collect();
+        out.json(&json!({ "client": "sdk", "variables": variables }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, url) in variables {
+        out.line(format!("export {name}={url}"))?;
+    }
+    out.note("run these lines in the shell, or use `ctx run -- PROGRAM`; --project writes a .env");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(
+    proxy: &Proxy,
+    scope: &Scope,
+    environment: &Environment,
+    json: bool,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for client in Client::ALL.into_iter().filter(|client| *client != Client::Sdk) {
+        let program = environment.find(client.id());
+        let addresses = client.addresses(scope, environment);
+        let is_set_up = addresses
+            .as_ref()
+            .is_ok_and(|found| found.iter().any(|url| url.starts_with(proxy.url())));
+        let sends_to = match &addresses {
+            Ok(found) if found.is_empty() => "its provider".to_owned(),
+            Ok(_) if is_set_up => "ctx".to_owned(),
+            Ok(found) => found.join(", "),
+            Err(error) if error.kind() == ErrorKind::Capability => "its provider".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        values.push(json!({
+            "client": client.id(),
+            "program": program,
+            "setUp": is_set_up,
+            "addresses": addresses.as_ref().ok(),
+            "error": addresses.as_ref().err().map(ToString::to_string),
+        }));
+        let program = program.map_or("not found".to_owned(), |path| path.display().to_string());
+        rows.push(vec![client.id().into(), Cell::from(program), Cell::from(escaped(&sends_to))]);
+    }
+    if json {
+        out.json(&json!({ "proxy": proxy.url(), "clients": values }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.line(table(&["client", "program", "sends its requests to"], rows, 0))?;
+    out.note("`ctx setup CLIENT` points a client at ctx; `ctx run -- CLIENT` does it for one run");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,147 @@
+//! Which `ctx serve` runs for a home.
+//!
+//! A server holds the lock of `proxy/server.json` and writes its address there. The system frees the
+//! lock when the process ends in any way, so a file that a killed server has left is not taken for
+//! a running one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_disk::FileLock;
+use ctx_session::Home;
+use serde::{Deserialize, Serialize};
+
+/// A running server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningServer {
+    /// Its URL, without a path: `http://127.0.0.1:8787`.
+    pub url: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+}
+
+/// The registration of a server. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Registration {
+    path: PathBuf,
+    _lock: FileLock,
+}
+
+impl Registration {
+    /// Registers a server of this process. Waits up to `patience` until another one has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] if another server of this home runs; [`ErrorKind::Io`] if the file
+    /// cannot be written.
+    pub fn new(home: &Home, url: &str, patience: Duration) -> Result<Self> {
+        let path = path(home);
+        ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
+        let lock = FileLock::with_timeout(&path, patience)?;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let server = RunningServer { url: url.to_owned(), pid: std::process::id(), version };
+        let text = serde_json::to_vec(&server)
+            .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the address").source(cause))?;
+        ctx_disk::write_atomic(&path, &text)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // Without the lock the file means nothing.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Returns the server that runs for a home; `None` if there is none.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if a server runs and its file is damaged.
+pub fn running(home: &Home) -> Result<Option<RunningServer>> {
+    let path = path(home);
+    if !path.exists() || !is_locked(&path)? {
+        return Ok(None);
+    }
+    let text = match ctx_disk::read(&path) {
+        Ok(text) => text,
+        // It has just ended.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(ctx_disk::io_error("cannot read the server's address", &path, e)),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|cause| {
+        Error::new(ErrorKind::Corrupt, "the file with the server's address is damaged")
+            .with("path", path.display())
+            .hint("end the running `ctx serve` and start it again")
+            .source(cause)
+    })
+}
+
+/// Waits until no server runs for a home.
+///
+/// # Errors
+///
+/// [`ErrorKind::Timeout`] if one still runs after `patience`.
+pub fn wait_until_ended(home: &Home, patience: Duration) -> Result<()> {
+    let path = path(home);
+    match FileLock::with_timeout(&path, patience) {
+        Err(error) if error.kind() == ErrorKind::Locked => {
+            Err(Error::new(ErrorKind::Timeout, "the server has not ended yet")
+                .hint("it still answers requests; a second signal ends it at once"))
+        }
+        ended => ended.map(drop),
+    }
+}
+
+fn is_locked(path: &Path) -> Result<bool> {
+    match FileLock::try_exclusive(path) {
+        Err(error) if error.kind() == ErrorKind::Locked => Ok(true),
+        free => free.map(|_| false),
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.root.join("proxy").join("server.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "http://127.0.0.1:1";
+
+    #[test]
+    fn a_server_is_found_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        assert_eq!(running(&home).unwrap(), None);
+        let server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        let found = running(&home).unwrap().unwrap();
+        assert_eq!((found.url.as_str(), found.pid), (URL, std::process::id()));
+        let second = Registration::new(&home, URL, Duration::ZERO).unwrap_err();
+        assert_eq!(second.kind(), ErrorKind::Locked);
+        assert_eq!(wait_until_ended(&home, Duration::ZERO).unwrap_err().kind(), ErrorKind::Timeout);
+        drop(server);
+        assert_eq!(running(&home).unwrap(), None);
+        wait_until_ended(&home, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn the_file_of_a_killed_server_is_no_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        let text = std::fs::read(path(&home)).unwrap();
+        drop(server);
+        std::fs::write(path(&home), text).unwrap();
+        assert_eq!(running(&home).unwrap(), None);
+        let _server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        std::fs::write(path(&home), "{").unwrap();
+        assert_eq!(running(&home).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}
