@@ -1,9 +1,12 @@
 //! Points one process at the proxy, without a change to any file.
 
+use std::path::Path;
+
+use ctx_core::{ErrorKind, Result};
 use serde_json::{Value, json};
 
-use crate::settings::{Family, base_url};
-use crate::{Client, Environment, Proxy, Scope};
+use crate::settings::base_url;
+use crate::{Client, Environment, Family, Proxy, Scope, record};
 
 /// What is added to the command of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,12 +24,21 @@ impl Client {
     #[must_use]
     pub fn launch(self, proxy: &Proxy, environment: &Environment) -> Launch {
         let url = |family| base_url(self, family, proxy);
-        let mut launch = Launch::default();
+        let variables = self.variables().iter();
+        let mut launch = Launch {
+            variables: variables.map(|&(name, family)| (name, url(family))).collect(),
+            ..Launch::default()
+        };
         match self {
             Self::Claude => {
-                launch.variables = vec![("ANTHROPIC_BASE_URL", url(Family::Anthropic))];
                 if environment.variable("ENABLE_TOOL_SEARCH").is_none() {
                     launch.variables.push(("ENABLE_TOOL_SEARCH", "true".to_owned()));
+                }
+                // The user's settings win over the environment, and this flag over them.
+                if self.addresses(&Scope::User, environment).is_ok_and(|found| !found.is_empty()) {
+                    let settings =
+                        json!({ "env": { "ANTHROPIC_BASE_URL": url(Family::Anthropic) } });
+                    launch.args = vec!["--settings".to_owned(), settings.to_string()];
                 }
             }
             Self::Codex => {
@@ -36,32 +48,69 @@ impl Client {
                 let flags = settings.map(|set| format!("{}={}", set.key.join("."), set.value));
                 launch.args = flags.flat_map(|flag| ["-c".to_owned(), flag]).collect();
             }
-            Self::Gemini => {
-                launch.variables = vec![("GOOGLE_GEMINI_BASE_URL", url(Family::Gemini))]
-            }
             Self::Opencode => {
                 let inline = environment.variable("OPENCODE_CONFIG_CONTENT");
                 let content = opencode(inline, url);
                 launch.variables = vec![("OPENCODE_CONFIG_CONTENT", content.to_string())];
             }
-            Self::Qwen => launch.variables = vec![("OPENAI_BASE_URL", url(Family::OpenAi))],
-            Self::Aider => {
-                launch.variables = vec![
-                    ("OPENAI_API_BASE", url(Family::OpenAi)),
-                    ("ANTHROPIC_API_BASE", url(Family::Anthropic)),
-                ];
-            }
             Self::Pi | Self::Openclaw => launch.needs_setup = true,
-            Self::Sdk => {
-                launch.variables = vec![
-                    ("OPENAI_BASE_URL", url(Family::OpenAi)),
-                    ("OPENAI_API_BASE", url(Family::OpenAi)),
-                    ("ANTHROPIC_BASE_URL", url(Family::Anthropic)),
-                    ("GOOGLE_GEMINI_BASE_URL", url(Family::Gemini)),
-                ];
-            }
+            Self::Gemini | Self::Qwen | Self::Aider | Self::Sdk => {}
         }
         launch
+    }
+
+    /// Returns the environment variables with the address of a provider.
+    fn variables(self) -> &'static [(&'static str, Family)] {
+        match self {
+            Self::Claude => &[("ANTHROPIC_BASE_URL", Family::Anthropic)],
+            Self::Gemini => &[("GOOGLE_GEMINI_BASE_URL", Family::Gemini)],
+            Self::Qwen => &[("OPENAI_BASE_URL", Family::OpenAi)],
+            Self::Aider => {
+                &[("OPENAI_API_BASE", Family::OpenAi), ("ANTHROPIC_API_BASE", Family::Anthropic)]
+            }
+            Self::Sdk => &[
+                ("OPENAI_BASE_URL", Family::OpenAi),
+                ("OPENAI_API_BASE", Family::OpenAi),
+                ("ANTHROPIC_BASE_URL", Family::Anthropic),
+                ("GOOGLE_GEMINI_BASE_URL", Family::Gemini),
+            ],
+            Self::Codex | Self::Opencode | Self::Pi | Self::Openclaw => &[],
+        }
+    }
+
+    /// Returns the servers that this client uses by its configuration and environment, where they
+    /// are not the public ones: a proxy for one process has to send its requests there. Addresses
+    /// that [`Setup`](crate::Setup) wrote are left out; `records` is its folder.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if a file is malformed.
+    pub fn upstreams(
+        self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let mut found = Vec::new();
+        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
+            let written = record::written(records, self, &scope)?;
+            match self.addresses(&scope, environment) {
+                Ok(urls) => found.extend(
+                    urls.into_iter()
+                        .filter(|(_, url)| !written.contains(&Value::from(url.as_str()))),
+                ),
+                Err(error) if error.kind() == ErrorKind::Capability => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let named = |&(name, family)| Some((family, environment.variable(name)?.to_owned()));
+        found.extend(self.variables().iter().filter_map(named));
+        let mut upstreams: Vec<(Family, String)> = Vec::new();
+        for (family, url) in found {
+            if upstreams.iter().all(|(known, _)| *known != family) {
+                upstreams.push((family, url));
+            }
+        }
+        Ok(upstreams)
     }
 }
 

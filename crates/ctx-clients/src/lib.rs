@@ -23,6 +23,6 @@ pub use client::Client;
 pub use environment::Environment;
 pub use format::Format;
 pub use launch::Launch;
-pub use settings::{ConfigFile, Proxy, Scope, Setting};
+pub use settings::{ConfigFile, Family, Proxy, Scope, Setting};
 pub use setup::{FileEdit, OtherServer, Setup, diff};
 pub use undo::{Restoration, Undo};

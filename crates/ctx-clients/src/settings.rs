@@ -66,27 +66,44 @@ pub struct Setting {
     pub key: Vec<String>,
     /// The value.
     pub value: Value,
-    /// Whether the value is the address of the provider.
-    pub is_address: bool,
+    /// The API whose address the value is; `None` for other settings.
+    pub address_of: Option<Family>,
 }
 
 impl Setting {
     fn new(key: &[&str], value: impl Into<Value>) -> Self {
         let key = key.iter().map(|name| (*name).to_owned()).collect();
-        Self { key, value: value.into(), is_address: false }
+        Self { key, value: value.into(), address_of: None }
     }
 
-    fn address(key: &[&str], url: String) -> Self {
-        Self { is_address: true, ..Self::new(key, url) }
+    fn address(key: &[&str], family: Family, proxy: (Client, &Proxy)) -> Self {
+        let url = base_url(proxy.0, family, proxy.1);
+        Self { address_of: Some(family), ..Self::new(key, url) }
     }
 }
 
 /// The API that a base URL is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+#[non_exhaustive]
+pub enum Family {
+    /// OpenAI's: chat completions and responses.
     OpenAi,
+    /// Anthropic's messages.
     Anthropic,
+    /// Gemini's `generateContent`.
     Gemini,
+}
+
+impl Family {
+    /// Returns the name that `ctx serve --upstream NAME=URL` takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
 }
 
 /// The providers of opencode, by the names in its configuration.
@@ -116,12 +133,12 @@ impl Client {
         proxy: &Proxy,
         environment: &Environment,
     ) -> Result<Vec<ConfigFile>> {
-        let url = |family| base_url(self, family, proxy);
+        let at = |key: &[&str], family| Setting::address(key, family, (self, proxy));
         let (format, settings) = match self {
             Self::Claude => (
                 Format::Json,
                 vec![
-                    Setting::address(&["env", "ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                    at(&["env", "ANTHROPIC_BASE_URL"], Family::Anthropic),
                     Setting::new(&["env", "ENABLE_TOOL_SEARCH"], "true"),
                 ],
             ),
@@ -132,40 +149,32 @@ impl Client {
                     Some(name) => vec!["model_providers", name, "base_url"],
                     None => vec!["openai_base_url"],
                 };
-                (Format::Toml, vec![Setting::address(&key, url(Family::OpenAi))])
+                (Format::Toml, vec![at(&key, Family::OpenAi)])
             }
             Self::Gemini => {
-                let setting = Setting::address(&["GOOGLE_GEMINI_BASE_URL"], url(Family::Gemini));
+                let setting = at(&["GOOGLE_GEMINI_BASE_URL"], Family::Gemini);
                 (Format::DotEnv, vec![setting])
             }
             Self::Opencode => {
-                let setting = |(provider, family)| {
-                    Setting::address(&["provider", provider, "options", "baseURL"], url(family))
-                };
+                let setting =
+                    |(provider, family)| at(&["provider", provider, "options", "baseURL"], family);
                 (Format::Json, OPENCODE.into_iter().map(setting).collect())
             }
-            Self::Qwen => {
-                (Format::DotEnv, vec![Setting::address(&["OPENAI_BASE_URL"], url(Family::OpenAi))])
-            }
+            Self::Qwen => (Format::DotEnv, vec![at(&["OPENAI_BASE_URL"], Family::OpenAi)]),
             Self::Pi => (
                 Format::Json,
                 vec![
-                    Setting::address(&["providers", "openai", "baseUrl"], url(Family::OpenAi)),
-                    Setting::address(
-                        &["providers", "anthropic", "baseUrl"],
-                        url(Family::Anthropic),
-                    ),
+                    at(&["providers", "openai", "baseUrl"], Family::OpenAi),
+                    at(&["providers", "anthropic", "baseUrl"], Family::Anthropic),
                 ],
             ),
             Self::Openclaw => (Format::Json, self.openclaw(scope, proxy, environment)?),
-            Self::Aider => {
-                (Format::Yaml, vec![Setting::address(&["openai-api-base"], url(Family::OpenAi))])
-            }
+            Self::Aider => (Format::Yaml, vec![at(&["openai-api-base"], Family::OpenAi)]),
             Self::Sdk => (
                 Format::DotEnv,
                 vec![
-                    Setting::address(&["OPENAI_BASE_URL"], url(Family::OpenAi)),
-                    Setting::address(&["ANTHROPIC_BASE_URL"], url(Family::Anthropic)),
+                    at(&["OPENAI_BASE_URL"], Family::OpenAi),
+                    at(&["ANTHROPIC_BASE_URL"], Family::Anthropic),
                 ],
             ),
         };
@@ -178,14 +187,21 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`base_url_files`](Self::base_url_files), and `Corrupt` if the file is malformed.
-    pub fn addresses(self, scope: &Scope, environment: &Environment) -> Result<Vec<String>> {
+    pub fn addresses(
+        self,
+        scope: &Scope,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
         let mut found = Vec::new();
         for file in self.base_url_files(scope, &Proxy::at(""), environment)? {
             let text = crate::setup::read(&file.path)?.unwrap_or_default();
-            for setting in file.settings.iter().filter(|setting| setting.is_address) {
+            for setting in &file.settings {
+                let Some(family) = setting.address_of else { continue };
                 let value = file.format.get(&text, &setting.key);
                 let value = value.map_err(|error| error.with("path", file.path.display()))?;
-                found.extend(value.as_ref().and_then(Value::as_str).map(str::to_owned));
+                found.extend(
+                    value.as_ref().and_then(Value::as_str).map(|url| (family, url.to_owned())),
+                );
             }
         }
         Ok(found)
@@ -298,7 +314,7 @@ impl Client {
                     _ => Family::OpenAi,
                 };
                 let key = ["models", "providers", name, "baseUrl"];
-                Setting::address(&key, base_url(self, family, proxy))
+                Setting::address(&key, family, (self, proxy))
             })
             .collect();
         match settings.is_empty() {

@@ -57,12 +57,7 @@ impl Setup {
         records: &Path,
         other: OtherServer,
     ) -> Result<Self> {
-        let earlier = record::records(records, client, &scope)?;
-        let written: Vec<Value> = (earlier.into_iter())
-            .flat_map(|(_, record)| record.files)
-            .flat_map(|file| file.settings)
-            .map(|setting| setting.after)
-            .collect();
+        let written = record::written(records, client, &scope)?;
         let mut setup = Self { client, scope, files: Vec::new() };
         for file in files {
             setup.plan_file(file, |value| {
@@ -95,7 +90,7 @@ impl Setup {
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
             if let Some(value) = &before
-                && setting.is_address
+                && setting.address_of.is_some()
                 && *value != setting.value
                 && !is_public(value)
                 && !is_ours(value)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::ErrorKind;
 use tempfile::TempDir;
 
-use crate::{Client, Environment, OtherServer, Proxy, Scope, Setup, Undo};
+use crate::{Client, Environment, Family, OtherServer, Proxy, Scope, Setup, Undo};
 
 const URL: &str = "http://127.0.0.1:8787";
 
@@ -168,6 +168,26 @@ fn another_server_is_replaced_only_on_request() {
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
     let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment);
     assert_eq!(launch.args, ["-c", "model_providers.my.base_url=\"http://127.0.0.1:8787/v1\""]);
+}
+
+#[test]
+fn a_run_keeps_the_server_of_the_user() {
+    let mut place = Place::new();
+    let upstreams = |place: &Place, client: Client| {
+        client.upstreams(&place.records(), &place.environment).unwrap()
+    };
+    assert_eq!(upstreams(&place, Client::Claude), []);
+    place.write(".claude/settings.json", r#"{"env":{"ANTHROPIC_BASE_URL":"http://gateway"}}"#);
+    place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://other".into());
+    let gateway = (Family::Anthropic, "http://gateway".to_owned());
+    assert_eq!(upstreams(&place, Client::Claude), [gateway]);
+    let launch = Client::Claude.launch(&Proxy::at(URL), &place.environment);
+    let settings = r#"{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:8787"}}"#;
+    assert_eq!(launch.args, ["--settings", settings]);
+    let other = (Family::Anthropic, "http://other".to_owned());
+    assert_eq!(upstreams(&place, Client::Sdk), [other]);
+    place.set_up(Client::Codex);
+    assert_eq!(upstreams(&place, Client::Codex), [], "what ctx wrote is not a server");
 }
 
 #[cfg(unix)]

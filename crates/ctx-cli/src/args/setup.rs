@@ -65,7 +65,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 pub(crate) struct RunProxy {
     /// Where requests are sent: URL for all, or openai=URL, anthropic=URL, gemini=URL; may be
-    /// repeated [default: server.upstreams, else the public ones]
+    /// repeated [default: those that the client is configured for]
     #[arg(long = "upstream", short, value_name = "URL")]
     pub(crate) upstreams: Vec<String>,
     /// The models' window in tokens; 32k and 1M are understood [default: each model's own]
@@ -74,11 +74,6 @@ pub(crate) struct RunProxy {
 }
 
 impl RunProxy {
-    /// Whether the proxy differs from one that may run already.
-    pub(crate) fn is_own(&self) -> bool {
-        !self.upstreams.is_empty() || self.window.is_some()
-    }
-
     /// Returns the flags of a server on a free port.
     pub(crate) fn serve(&self) -> Serve {
         Serve {

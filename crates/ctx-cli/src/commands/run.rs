@@ -20,13 +20,21 @@ use crate::{setup, shutdown};
 pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<ExitCode> {
     let environment = Environment::from_process();
     let home = Home::from_env()?;
-    if let Some(server) = running(&home)?.filter(|_| !args.proxy.is_own()) {
+    let mut flags = args.proxy.serve();
+    let server = running(&home)?;
+    if flags.upstreams.is_empty() {
+        let is_running =
+            |url: &str| server.as_ref().is_some_and(|server| url.starts_with(&server.url));
+        let own = client(args).upstreams(&home.root.join("setup"), &environment)?;
+        let own = own.into_iter().filter(|(_, url)| !is_running(url));
+        flags.upstreams = own.map(|(family, url)| format!("{}={url}", family.name())).collect();
+    }
+    if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
         let client = start(args, &Proxy::at(&server.url), &environment)?;
         return wait(client);
     }
     let log = Log::open(&home)?;
-    let service =
-        Service::new(global, &args.proxy.serve(), log.receiver("warning"), log.receiver("note"))?;
+    let service = Service::new(global, &flags, log.receiver("warning"), log.receiver("note"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(setup::runtime_error)?;
     let shutdown = Shutdown::default();
@@ -41,14 +49,21 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     ended
 }
 
+fn client(args: &Run) -> Client {
+    args.command
+        .first()
+        .and_then(|program| Client::of_program(Path::new(program)))
+        .unwrap_or(Client::Sdk)
+}
+
 /// Starts the client with its requests going to the proxy.
 fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result<Child> {
     let (program, given) = args.command.split_first().expect("clap requires a command");
-    let client = Client::of_program(Path::new(program)).unwrap_or(Client::Sdk);
+    let client = client(args);
     let launch = client.launch(proxy, environment);
     if launch.needs_setup {
         let addresses = client.addresses(&Scope::User, environment)?;
-        if !addresses.iter().any(|url| url.starts_with(proxy.url())) {
+        if !addresses.iter().any(|(_, url)| url.starts_with(proxy.url())) {
             let message =
                 format!("{client} takes its provider's address from its configuration only");
             let id = client.id();

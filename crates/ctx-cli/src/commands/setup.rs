@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ctx_clients::{Client, Environment, OtherServer, Proxy, Restoration, Scope, Undo, diff};
+use ctx_clients::{
+    Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
+};
 use ctx_core::{Error, ErrorKind};
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
@@ -207,6 +209,13 @@ fn exports(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the URLs, each once.
+fn shown(addresses: &[(Family, String)]) -> Vec<&str> {
+    let mut urls: Vec<_> = addresses.iter().map(|(_, url)| url.as_str()).collect();
+    urls.dedup();
+    urls
+}
+
 fn list(
     proxy: &Proxy,
     scope: &Scope,
@@ -221,11 +230,11 @@ fn list(
         let addresses = client.addresses(scope, environment);
         let is_set_up = addresses
             .as_ref()
-            .is_ok_and(|found| found.iter().any(|url| url.starts_with(proxy.url())));
+            .is_ok_and(|found| found.iter().any(|(_, url)| url.starts_with(proxy.url())));
         let sends_to = match &addresses {
             Ok(found) if found.is_empty() => "its provider".to_owned(),
             Ok(_) if is_set_up => "ctx".to_owned(),
-            Ok(found) => found.join(", "),
+            Ok(found) => shown(found).join(", "),
             Err(error) if error.kind() == ErrorKind::Capability => "its provider".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -233,7 +242,7 @@ fn list(
             "client": client.id(),
             "program": program,
             "setUp": is_set_up,
-            "addresses": addresses.as_ref().ok(),
+            "addresses": addresses.as_ref().ok().map(|found| shown(found)),
             "error": addresses.as_ref().err().map(ToString::to_string),
         }));
         let program = program.map_or("not found".to_owned(), |path| path.display().to_string());

@@ -52,7 +52,7 @@ fn finding(
     let folder = environment.folder.clone();
     for scope in [Scope::User, Scope::Project(folder)] {
         match client.addresses(&scope, environment) {
-            Ok(found) => addresses.extend(found),
+            Ok(found) => addresses.extend(found.into_iter().map(|(_, url)| url)),
             // It has no such setting.
             Err(error) if error.kind() == ErrorKind::Capability => {}
             Err(error) => return Finding::of_error("client", &error),

@@ -115,7 +115,7 @@ fn failed(mut child: Child, log: &Path, begin: u64) -> Error {
         // Best effort: the path of the log is in the error.
         let _ = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_string(&mut text));
     }
-    let text = anstream::adapter::strip_str(text.trim()).to_string();
+    let text = anstream::adapter::strip_str(text.trim()).to_string().replace('\n', "; ");
     Error::new(ErrorKind::Io, format!("the server has ended ({status}): {text}"))
         .with("log", log.display())
 }
