@@ -57,7 +57,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// Flags of every command.
@@ -143,6 +143,9 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Answer a hook of Claude Code: an event on stdin, text for the context on stdout
+    #[command(hide = true)]
+    Hook,
     /// Serve an engine library on stdin and stdout: how ctx runs untrusted libraries
     #[command(hide = true)]
     EngineHost {

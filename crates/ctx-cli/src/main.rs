@@ -60,16 +60,17 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
+    let Some(command) = cli.command else { return commands::greeting::run(out) };
     // The parent process logs for the hosts of engines and commands.
     #[cfg_attr(not(feature = "otlp"), expect(unused_mut))]
-    let mut layers = match cli.command {
+    let mut layers = match command {
         Command::EngineHost { .. } | Command::CommandHost(_) => log::Layers::new(),
         _ => log::layers(&global, out)?,
     };
     #[cfg(feature = "otlp")]
-    let _sent_at_the_end = otlp::begin(&cli.command, out, &mut layers);
+    let _sent_at_the_end = otlp::begin(&command, out, &mut layers);
     log::begin(layers)?;
-    match session_args::resolved(cli.command, out)? {
+    match session_args::resolved(command, out)? {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),
@@ -93,6 +94,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Run(args) => commands::run::run(&global, &args, out),
         Command::Setup(args) => commands::setup::run(&global, &args, out),
         Command::Doctor(args) => commands::doctor::run(&global, &args, out),
+        Command::Hook => commands::hook::run(&global, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),

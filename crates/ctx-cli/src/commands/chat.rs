@@ -163,7 +163,7 @@ mod tests {
 
     fn parsed(args: &[&str]) -> Chat {
         match Cli::try_parse_from(["ctx", "chat"].iter().chain(args)).unwrap().command {
-            Command::Chat(args) => args,
+            Some(Command::Chat(args)) => args,
             other => panic!("{other:?}"),
         }
     }

@@ -32,6 +32,11 @@ pub(crate) fn run(global: &Global, args: &MemoryCommand, out: &Out) -> anyhow::R
     }
 }
 
+/// Archives a transcript in the memory of the agent `main`.
+pub(crate) fn archive(global: &Global, path: &Path) -> anyhow::Result<()> {
+    ingest::archive(global, path)
+}
+
 /// Opens the memory of an agent as configured, without creating one.
 pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Lookup> {
     let agent: FileId = agent.parse().map_err(misuse)?;

@@ -15,6 +15,8 @@ pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;
+pub(crate) mod greeting;
+pub(crate) mod hook;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod mcp;

@@ -228,7 +228,7 @@ fn window(agent: Agent, usage: &LastUsage) -> Option<u32> {
 }
 
 /// Formats how long ago something was.
-fn age(at: Timestamp) -> String {
+pub(super) fn age(at: Timestamp) -> String {
     let minutes = clock::now().0.saturating_sub(at.0).max(0) / 60_000;
     match minutes {
         _ if at == Timestamp::default() => "-".to_owned(),

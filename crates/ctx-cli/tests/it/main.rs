@@ -52,6 +52,7 @@ mod rpc;
 mod said;
 mod serve;
 mod sessions;
+mod setup;
 mod support;
 mod undo;
 mod workspace;

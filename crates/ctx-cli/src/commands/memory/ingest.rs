@@ -86,6 +86,14 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Archives a transcript without a report. Vectors that are missing are computed by a later command.
+pub(super) fn archive(global: &Global, path: &Path) -> anyhow::Result<()> {
+    let out = Out::silent();
+    let of = super::open(global, "main", &out)?;
+    one(&of, path, &mut FactCounts::default(), &out)?;
+    Ok(of.memory.settle()?)
+}
+
 /// Warns if segments were evicted or messages skipped. `before` is the number of segments before
 /// the command.
 fn warn_of_losses(of: &Lookup, before: usize, report: &IngestReport, out: &Out) {

@@ -1,0 +1,126 @@
+//! `ctx hook`: the hooks of Claude Code, for sessions whose requests do not pass a proxy.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ctx_core::{
+    ContextView, Counter, Entry, EntryId, Error, ErrorKind, Message, Role, TokenLedger, Tokens,
+};
+use ctx_layers::compaction::{ClientSummary, History};
+use ctx_runtime::lookup::RecallQuery;
+use ctx_server::running::running;
+use ctx_session::{Home, Transcript, clock};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::memory;
+use crate::args::Global;
+use crate::out::Out;
+use crate::setup;
+
+/// Maximum size of what is put back, as in `ctx serve`.
+const LOST_TOKENS: Tokens = Tokens(600);
+
+/// The first line of what is put back.
+const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]";
+
+/// Maximum size of an event.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The window of the view that is audited: nothing is dropped from it.
+const NO_LIMIT: Tokens = Tokens(u64::MAX / 4);
+
+/// An event of Claude Code.
+#[derive(Deserialize)]
+struct Event {
+    hook_event_name: String,
+    #[serde(default)]
+    transcript_path: Option<PathBuf>,
+    /// Of `SessionStart`: `startup`, `resume`, `clear`, `compact`.
+    #[serde(default)]
+    source: Option<String>,
+    /// Of `UserPromptSubmit`.
+    #[serde(default)]
+    prompt: Option<String>,
+}
+
+/// Reads an event, and prints the text that the client adds to the context. Another event is ignored.
+pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    std::io::stdin().lock().take(MOST_BYTES).read_to_string(&mut text)?;
+    let event: Event = serde_json::from_str(&text).map_err(|cause| {
+        Error::new(ErrorKind::InvalidInput, "the event on standard input is not of a hook")
+            .with("cause", &cause)
+            .hint("`ctx hook` is started by a client: see integrations/claude-code")
+            .source(cause)
+    })?;
+    let added = match (event.hook_event_name.as_str(), &event.transcript_path) {
+        ("SessionStart", Some(path)) if event.source.as_deref() == Some("compact") => {
+            match passes_proxy()? {
+                // The proxy puts back what a summary lost.
+                true => None,
+                false => lost(&Transcript::open(path)?)?,
+            }
+        }
+        ("PreCompact", Some(path)) if has_memory(global)? => {
+            memory::archive(global, path)?;
+            None
+        }
+        ("UserPromptSubmit", _) if has_memory(global)? => recalled(global, event.prompt.as_deref())?,
+        _ => None,
+    };
+    if let Some(text) = added {
+        let event = event.hook_event_name;
+        let said = json!({ "hookEventName": event, "additionalContext": text });
+        out.line(json!({ "hookSpecificOutput": said }).to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the client's requests go to the proxy of this home.
+fn passes_proxy() -> anyhow::Result<bool> {
+    let url = std::env::var("ANTHROPIC_BASE_URL").unwrap_or_default();
+    let server = running(&Home::from_env()?)?;
+    Ok(server.is_some_and(|server| url.starts_with(&server.url)))
+}
+
+fn has_memory(global: &Global) -> anyhow::Result<bool> {
+    Ok(setup::config(global)?.section::<ctx_memory::Config>()?.enabled)
+}
+
+/// Returns what the newest summary of a transcript lost of the messages that it stands for.
+fn lost(transcript: &Transcript) -> anyhow::Result<Option<String>> {
+    let context = transcript.context(None)?.entries;
+    let is_summary = |entry: &Entry| {
+        entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
+    };
+    let Some(summary) = context.iter().rev().find(|entry| is_summary(entry)) else {
+        return Ok(None);
+    };
+    let summary = summary.message()?.plain_text();
+    let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
+    let mut view = ContextView::new(TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0)));
+    for item in transcript.main_line()? {
+        if !kept.contains(item.entry.id()) && !is_summary(&item.entry) {
+            view.append(item.entry)?;
+        }
+    }
+    // The newest message of a history is never part of its summary.
+    let ask = Message::text(Role::User, "Summarise the conversation.");
+    view.append(Arc::new(Entry::in_memory("ctx-ask", ask)))?;
+    let audited = ClientSummary::audit(History::of(&view)?, &summary, LOST_TOKENS, clock::now());
+    let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
+    Ok(lost.map(|lost| format!("{NOTE}\n{lost}")))
+}
+
+/// Returns the block of memory for a prompt.
+fn recalled(global: &Global, prompt: Option<&str>) -> anyhow::Result<Option<String>> {
+    let Some(query) = prompt else { return Ok(None) };
+    let of = memory::open(global, "main", &Out::silent())?;
+    let asked =
+        RecallQuery { query, session: None, everywhere: true, budget: None, now: clock::now() };
+    Ok(setup::block_on(of.recall(&asked))?.block)
+}

@@ -1,0 +1,217 @@
+//! `ctx setup`, `ctx run`, `ctx serve --background`, `ctx doctor` and the greeting.
+
+use serde_json::Value;
+
+use crate::support::{Ran, Room};
+
+const CODEX: &str = "# mine\nmodel   = 'gpt-5'\n\n[tui]\n  theme = \"dark\"  # best";
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{} {}", ran.stdout, ran.stderr))
+}
+
+#[test]
+fn a_client_is_set_up_and_restored_byte_for_byte() {
+    let room = Room::new();
+    let path = room.write(".codex/config.toml", CODEX);
+    let read = || std::fs::read_to_string(&path).expect("the file is there");
+    let planned = room.ctx(&["setup", "codex", "--dry-run"]);
+    assert!(planned.stdout.contains("+openai_base_url = \"http://127.0.0.1:8787/v1\""));
+    assert_eq!(read(), CODEX, "a plan changes nothing");
+    let unasked = room.ctx(&["setup", "codex"]);
+    assert_eq!(unasked.code, Some(1), "{}", unasked.stderr);
+    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    assert_eq!(read(), CODEX, "it is not written without a yes");
+    let set_up = room.ctx(&["setup", "codex", "--mcp", "--yes"]);
+    assert_eq!(set_up.code, Some(0), "{}", set_up.stderr);
+    assert!(read().contains("# mine\nmodel   = 'gpt-5'\n") && read().contains("[mcp_servers.ctx]"));
+    let listed = json(&room.ctx(&["setup", "--json"]));
+    let codex = listed["clients"].as_array().expect("clients").iter();
+    let codex = codex.clone().find(|client| client["client"] == "codex").expect("codex");
+    assert_eq!(codex["setUp"], true, "{listed}");
+    assert!(room.ctx(&["setup", "codex", "--yes"]).stdout.contains("set up already"));
+    let undone = room.ctx(&["setup", "codex", "--undo", "--yes"]);
+    assert_eq!((undone.code, read().as_str()), (Some(0), CODEX), "{}", undone.stderr);
+    assert!(room.ctx(&["setup", "codex", "--undo"]).stdout.contains("nothing to undo"));
+}
+
+#[test]
+fn edits_after_the_setup_are_shown_and_kept() {
+    let room = Room::new();
+    let path = room.write(".gemini/.env", "GEMINI_API_KEY=k-secret\n");
+    assert_eq!(room.ctx(&["setup", "gemini", "--yes"]).code, Some(0));
+    let edited = std::fs::read_to_string(&path).expect("it is there") + "MORE=1\n";
+    std::fs::write(&path, &edited).expect("it can be written");
+    let refused = room.ctx(&["setup", "gemini", "--undo", "--yes"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("edited after the setup") && refused.stderr.contains(".backup")
+    );
+    assert!(refused.stdout.contains("-GOOGLE_GEMINI_BASE_URL="), "{}", refused.stdout);
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), edited);
+    let forced = room.ctx(&["setup", "gemini", "--undo", "--force", "--json"]);
+    assert_eq!(json(&forced)["written"], true);
+    let left = std::fs::read_to_string(&path).expect("it is there");
+    assert_eq!(left, "GEMINI_API_KEY=k-secret\nMORE=1\n");
+}
+
+#[test]
+fn bad_setups_say_what_to_do() {
+    let room = Room::new();
+    room.write(".claude/settings.json", "{ \"env\": ");
+    room.write(".qwen/.env", "OPENAI_BASE_URL=http://gateway/v1\n");
+    for (args, words) in [
+        (&["setup", "cursor"][..], "unknown client 'cursor'"),
+        (&["setup", "claude", "--yes"], "not valid JSON"),
+        (&["setup", "qwen", "--yes"], "--upstream http://gateway/v1"),
+        (&["setup", "openclaw", "--yes"], "no provider with a baseUrl"),
+        (&["setup", "pi", "--project", "--yes"], "leave out --project"),
+        (&["setup", "codex", "--url", "here"], "'here' is no URL"),
+        (&["run", "--", "no-such-client-of-ctx"], "cannot start the client"),
+        (&["run", "--", "openclaw"], "no provider with a baseUrl"),
+    ] {
+        let ran = room.ctx(args);
+        assert!(ran.code != Some(0) && ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_doctor_names_a_client_whose_proxy_is_gone() {
+    let room = Room::new();
+    let healthy = room.ctx(&["doctor", "--json"]);
+    let findings = json(&healthy)["findings"].clone();
+    let passes = |finding: &Value| {
+        finding["check"] == "proxy"
+            && finding["text"].as_str().expect("text").contains("pass to a test")
+    };
+    assert!(findings.as_array().expect("findings").iter().any(passes), "{findings}");
+    assert_eq!(healthy.code, Some(0), "{findings}");
+    let bin = room.path("bin");
+    room.write("bin/codex", "#!/bin/sh\necho codex-cli 9\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(bin.join("codex"), mode).expect("it is ours");
+        // The port is taken by nothing: it was free a moment ago, and low.
+        room.ctx(&["setup", "codex", "--yes", "--url", "http://127.0.0.1:1"]);
+        let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
+        assert_eq!(ill.code, Some(1), "{} {}", ill.stdout, ill.stderr);
+        assert!(ill.stdout.contains("codex-cli 9") && ill.stdout.contains("nothing listens there"));
+        assert!(ill.stdout.contains("ctx setup codex --undo"), "{}", ill.stdout);
+    }
+    let greeting = Ran::of(room.command(&[]).env("PATH", &bin));
+    assert_eq!(greeting.code, Some(0), "{}", greeting.stderr);
+    #[cfg(unix)]
+    assert!(greeting.stdout.contains("ctx run -- codex"), "{}", greeting.stdout);
+}
+
+#[cfg(unix)]
+mod servers {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpStream;
+    use std::process::Stdio;
+
+    use ctx_testkit::provider::{FakeProvider, Moment, Step};
+    use serde_json::Value;
+
+    use super::json;
+    use crate::support::Room;
+
+    const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+
+    fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
+        let builder = FakeProvider::builder().script(script).respond(|_| Step::text("hello"));
+        builder.start().expect("loopback can be listened on")
+    }
+
+    /// Sends a request, and waits for the beginning of its answer.
+    fn begin(url: &str) -> TcpStream {
+        let host = url.trim_start_matches("http://").trim_end_matches("/v1");
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        let length = BODY.len();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer k\r\n\
+             connection: close\r\ncontent-length: {length}\r\n\r\n{BODY}"
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        assert_eq!(stream.peek(&mut [0]).expect("an answer"), 1);
+        stream
+    }
+
+    fn whole(mut stream: TcpStream) -> String {
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[test]
+    fn a_run_sends_the_requests_of_its_child_through_ctx() {
+        let (room, provider) = (Room::new(), provider([]));
+        let script = "echo $OPENAI_BASE_URL; read line; exit 7";
+        let upstream = format!("openai={}", provider.v1());
+        let mut run = room.command(&["run", "-u", &upstream, "--", "sh", "-c", script]);
+        run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut run = run.spawn().expect("the binary runs");
+        let mut url = String::new();
+        BufReader::new(run.stdout.take().expect("a pipe")).read_line(&mut url).expect("a URL");
+        assert!(whole(begin(url.trim())).contains("hello"));
+        let asked = provider.requests();
+        assert!(asked.iter().any(|request| request.path == "/v1/chat/completions"));
+        run.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        let ended = run.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(7), "the client's own exit code");
+        let host = url.trim().trim_start_matches("http://").trim_end_matches("/v1");
+        assert!(TcpStream::connect(host).is_err(), "the proxy ends with the client");
+    }
+
+    #[test]
+    fn a_server_in_the_background_is_found_replaced_and_ended() {
+        let room = Room::new();
+        let provider = provider([Step::text("one two three").held_at(Moment::AfterEvents(3))]);
+        let upstream = provider.url();
+        let args = ["serve", "--background", "--json", "--listen", "127.0.0.1:0", "-u", &upstream];
+        let first = json(&room.ctx(&args));
+        let url = first["url"].as_str().expect("a URL").to_owned();
+        assert_eq!(json(&room.ctx(&args)), first, "one for a home");
+        assert_eq!(json(&room.ctx(&["setup", "--json"]))["proxy"], url.as_str());
+        let stream = begin(&url);
+        let listen = url.trim_start_matches("http://").to_owned();
+        let mut replace = room.command(&[
+            "serve",
+            "--background",
+            "--replace",
+            "--json",
+            "--listen",
+            &listen,
+            "-u",
+            &upstream,
+        ]);
+        let replace = replace.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let replace = replace.spawn().expect("the binary runs");
+        provider.release();
+        assert!(whole(stream).contains("[DONE]"), "a running answer is finished");
+        let replaced = replace.wait_with_output().expect("it ends");
+        let said: Value = serde_json::from_slice(&replaced.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&replaced.stderr)));
+        assert_eq!(said["url"], url.as_str());
+        assert_ne!(said["pid"], first["pid"]);
+        assert!(whole(begin(&url)).contains("hello"));
+        let stopped = room.ctx(&["serve", "--stop"]);
+        assert!(stopped.stdout.contains(&url), "{} {}", stopped.stdout, stopped.stderr);
+        assert!(TcpStream::connect(&listen).is_err());
+        assert!(room.ctx(&["serve", "--stop"]).stderr.contains("no `ctx serve`"));
+    }
+
+    #[test]
+    fn a_server_that_cannot_start_says_why() {
+        let room = Room::new();
+        let ran = room.ctx(&["serve", "--background", "--window", "12"]);
+        assert_eq!(ran.code, Some(1));
+        assert!(
+            ran.stderr.contains("too small") && ran.stderr.contains("serve.log"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
