@@ -12,9 +12,10 @@ use ctx_core::{
 use ctx_layers::compaction::{ClientSummary, History};
 use ctx_runtime::lookup::RecallQuery;
 use ctx_server::running::running;
+use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, clock};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::memory;
 use crate::args::Global;
@@ -31,17 +32,15 @@ const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The window of the view that is audited: nothing is dropped from it.
-const NO_LIMIT: Tokens = Tokens(u64::MAX / 4);
+const NO_LIMIT: Tokens = Tokens(u32::MAX);
 
 /// An event of Claude Code.
 #[derive(Deserialize)]
 struct Event {
     hook_event_name: String,
+    session_id: FileId,
     #[serde(default)]
     transcript_path: Option<PathBuf>,
-    /// Of `SessionStart`: `startup`, `resume`, `clear`, `compact`.
-    #[serde(default)]
-    source: Option<String>,
     /// Of `UserPromptSubmit`.
     #[serde(default)]
     prompt: Option<String>,
@@ -57,25 +56,20 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
             .hint("`ctx hook` is started by a client: see integrations/claude-code")
             .source(cause)
     })?;
-    let added = match (event.hook_event_name.as_str(), &event.transcript_path) {
-        ("SessionStart", Some(path)) if event.source.as_deref() == Some("compact") => {
-            match passes_proxy()? {
-                // The proxy puts back what a summary lost.
-                true => None,
-                false => lost(&Transcript::open(path)?)?,
+    let name = event.hook_event_name.as_str();
+    match (name, &event.transcript_path) {
+        ("PreCompact", Some(path)) if has_memory(global)? => memory::archive(global, path)?,
+        // While a session is compacted, its transcript has no summary yet.
+        ("UserPromptSubmit", _) => {
+            let added = [put_back(&event)?, recalled(global, event.prompt.as_deref())?];
+            let added: Vec<_> = added.into_iter().flatten().collect();
+            if !added.is_empty() {
+                let text = added.join("\n\n");
+                let said = json!({ "hookEventName": name, "additionalContext": text });
+                out.line(json!({ "hookSpecificOutput": said }).to_string())?;
             }
         }
-        ("PreCompact", Some(path)) if has_memory(global)? => {
-            memory::archive(global, path)?;
-            None
-        }
-        ("UserPromptSubmit", _) if has_memory(global)? => recalled(global, event.prompt.as_deref())?,
-        _ => None,
-    };
-    if let Some(text) = added {
-        let event = event.hook_event_name;
-        let said = json!({ "hookEventName": event, "additionalContext": text });
-        out.line(json!({ "hookSpecificOutput": said }).to_string())?;
+        _ => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,8 +85,27 @@ fn has_memory(global: &Global) -> anyhow::Result<bool> {
     Ok(setup::config(global)?.section::<ctx_memory::Config>()?.enabled)
 }
 
-/// Returns what the newest summary of a transcript lost of the messages that it stands for.
-fn lost(transcript: &Transcript) -> anyhow::Result<Option<String>> {
+/// Returns what the newest summary of a session lost, once for each summary.
+fn put_back(event: &Event) -> anyhow::Result<Option<String>> {
+    let Some(path) = event.transcript_path.as_ref().filter(|path| path.exists()) else {
+        return Ok(None);
+    };
+    // The proxy puts back what a summary lost itself.
+    if passes_proxy()? {
+        return Ok(None);
+    }
+    let Some((summary, lost)) = lost(&Transcript::open(path)?)? else { return Ok(None) };
+    let done = Home::from_env()?.root.join("hooks").join(event.session_id.as_str());
+    if ctx_disk::read_to_string(&done).is_ok_and(|known| known == *summary) {
+        return Ok(None);
+    }
+    ctx_disk::create_private_dir(ctx_disk::parent(&done))?;
+    ctx_disk::write_atomic(&done, summary.as_bytes())?;
+    Ok(Some(lost))
+}
+
+/// Returns the newest summary of a transcript, and what it lost of the messages that it stands for.
+fn lost(transcript: &Transcript) -> anyhow::Result<Option<(EntryId, String)>> {
     let context = transcript.context(None)?.entries;
     let is_summary = |entry: &Entry| {
         entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
@@ -100,7 +113,7 @@ fn lost(transcript: &Transcript) -> anyhow::Result<Option<String>> {
     let Some(summary) = context.iter().rev().find(|entry| is_summary(entry)) else {
         return Ok(None);
     };
-    let summary = summary.message()?.plain_text();
+    let (id, summary) = (summary.id().clone(), summary.message()?.plain_text());
     let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
     let mut view = ContextView::new(TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0)));
     for item in transcript.main_line()? {
@@ -113,12 +126,15 @@ fn lost(transcript: &Transcript) -> anyhow::Result<Option<String>> {
     view.append(Arc::new(Entry::in_memory("ctx-ask", ask)))?;
     let audited = ClientSummary::audit(History::of(&view)?, &summary, LOST_TOKENS, clock::now());
     let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
-    Ok(lost.map(|lost| format!("{NOTE}\n{lost}")))
+    Ok(lost.map(|lost| (id, format!("{NOTE}\n{lost}"))))
 }
 
-/// Returns the block of memory for a prompt.
+/// Returns the block of memory for a prompt, if memory is enabled.
 fn recalled(global: &Global, prompt: Option<&str>) -> anyhow::Result<Option<String>> {
-    let Some(query) = prompt else { return Ok(None) };
+    let Some(query) = prompt.filter(|prompt| !prompt.is_empty()) else { return Ok(None) };
+    if !has_memory(global)? {
+        return Ok(None);
+    }
     let of = memory::open(global, "main", &Out::silent())?;
     let asked =
         RecallQuery { query, session: None, everywhere: true, budget: None, now: clock::now() };
