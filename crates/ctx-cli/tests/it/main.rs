@@ -27,6 +27,7 @@ mod forget_archived;
 mod forget_bounds;
 mod formats;
 mod home;
+mod hooks;
 mod hostile;
 mod ingest;
 mod inspector;
