@@ -16,8 +16,7 @@ const FACT: &str = "The heron of /src/river.rs has the number 4711.";
 enum Way {
     /// OpenAI's, by a last item.
     Trigger,
-    /// OpenAI's, at a path of its own.
-    Path,
+    TriggerWhole,
     /// OpenAI's, in an answer.
     Long,
     /// Anthropic's, in an answer.
@@ -25,7 +24,7 @@ enum Way {
     BlockStreamed,
 }
 
-const WAYS: [Way; 5] = [Way::Trigger, Way::Path, Way::Long, Way::Block, Way::BlockStreamed];
+const WAYS: [Way; 5] = [Way::Trigger, Way::TriggerWhole, Way::Long, Way::Block, Way::BlockStreamed];
 
 impl Way {
     fn is_anthropic(self) -> bool {
@@ -49,7 +48,7 @@ impl Way {
             false => json!([{ "type": "function", "name": "read", "parameters": {} }]),
         };
         match self {
-            Self::Trigger | Self::Path => {}
+            Self::Trigger | Self::TriggerWhole => {}
             Self::Long => body["context_management"] = json!([{ "type": kind }]),
             Self::Block | Self::BlockStreamed => {
                 body["context_management"] = json!({ "edits": [{ "type": kind }] });
@@ -71,7 +70,7 @@ impl Way {
             Step::raw(200, "text/event-stream", events.iter().map(event).collect::<String>())
         };
         match self {
-            Self::Path => Step::raw(200, "application/json", response.to_string()),
+            Self::TriggerWhole => Step::raw(200, "application/json", response.to_string()),
             Self::Trigger | Self::Long => events(&[
                 json!({ "type": "response.output_item.done", "item": item }),
                 json!({ "type": "response.completed", "response": response }),
@@ -131,14 +130,10 @@ impl Rig {
     async fn compacted(&self, way: Way, history: &[Value], content: &str) -> Got {
         self.provider.extend([way.answer(content)]);
         let mut all = history.to_vec();
-        let path = match way {
-            Way::Path => "/v1/responses/compact",
-            _ => way.path(),
-        };
-        if way == Way::Trigger {
+        if matches!(way, Way::Trigger | Way::TriggerWhole) {
             all.push(json!({ "type": "compaction_trigger" }));
         }
-        let got = self.post(path, &way.body(&all)).await;
+        let got = self.post(way.path(), &way.body(&all)).await;
         assert!(got.status == 200 && got.body.contains(content), "{way:?} {got:?}");
         got
     }
