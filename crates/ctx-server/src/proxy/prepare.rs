@@ -30,6 +30,7 @@ use super::provider_compaction::CompactedOriginals;
 use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
+use crate::hosted::AssembledRequest;
 use crate::trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
@@ -368,13 +369,12 @@ async fn assemble(
         return Ok(None);
     };
     let last = assembled.outgoing.last().map(|out| out.id.to_string()).unwrap_or_default();
-    let untouched = |body| Prepared { compacted: summary.clone(), ..Prepared::untouched(body) };
     if summary.is_some() {
         let context =
             Some(RequestContext { conversation, record, estimated, sent, last, originals: None });
-        return Ok(Some(Prepared { context, ..untouched(body.clone()) }));
+        let untouched = Prepared::untouched(body.clone());
+        return Ok(Some(Prepared { context, compacted: summary, ..untouched }));
     }
-    let protocol = client_request.protocol();
     let by = proxy.settings.config.retrieval;
     let may_retrieve = by != RetrievalBy::Off
         && conversation.may_retrieve(by, &record)
@@ -386,25 +386,43 @@ async fn assemble(
     let retrieves =
         may_retrieve && (originals.is_some() || retrieval::is_wanted(by, &assembled, units.len()));
     conversation.set_retrieves(retrieves);
+    let context = RequestContext { conversation, record, estimated, sent, last, originals };
+    let prepared = with_retrieval(request, units, body, &assembled, context, retrieves)?;
+    if prepared.is_none() {
+        proxy.warn("no message of a request would remain: it passes unchanged");
+    }
+    Ok(prepared)
+}
+
+/// Writes the request of a conversation, with the tools that read what was cut if it `retrieves`;
+/// `None` if no message would remain.
+fn with_retrieval(
+    request: &Request<'_>,
+    units: &[RequestUnit<'_>],
+    body: &Bytes,
+    assembled: &AssembledRequest,
+    context: RequestContext,
+    retrieves: bool,
+) -> Result<Option<Prepared>> {
     let marked = match retrieves {
-        true => MarkedHistory::of(&conversation, &assembled, units, originals.as_ref()),
+        true => MarkedHistory::of(&context, assembled, units),
         false => MarkedHistory::default(),
     };
-    let out = marked.units(&assembled);
+    let out = marked.units(assembled);
     if out.is_empty() {
-        proxy.warn("no message of a request would remain: it passes unchanged");
         return Ok(None);
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
-    let tools = retrieves.then(|| with_tools(protocol, &put, &retrieval::tools())).flatten();
+    let tools =
+        retrieves.then(|| with_tools(request.protocol, &put, &retrieval::tools())).flatten();
     let retrieves = tools.is_some();
     let is_unchanged = assembled.addition.is_none() && retrieval::is_client_history(&out, units);
     let body = match (tools, put) {
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
-    let context = Some(RequestContext { conversation, record, estimated, sent, last, originals });
-    Ok(Some(Prepared { context, is_unchanged, retrieves, ..untouched(body) }))
+    let context = Some(context);
+    Ok(Some(Prepared { context, is_unchanged, retrieves, ..Prepared::untouched(body) }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.

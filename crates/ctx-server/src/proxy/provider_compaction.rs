@@ -57,7 +57,8 @@ impl CompactibleRequest {
         let has = |word: &str| memmem::find(&body, word.as_bytes()).is_some();
         let asks = client_request.route.is_compaction
             || has("\"compaction_trigger\"")
-            || has("\"context_management\"");
+            || has("\"compact_")
+            || client_request.protocol() == Protocol::Responses && has("\"context_management\"");
         let (proxy, client_request) = (proxy.clone(), client_request.clone());
         asks.then(|| Arc::new(Self { proxy, client_request, body, _space: content.space() }))
     }

@@ -184,13 +184,12 @@ pub(super) struct MarkedHistory {
 
 impl MarkedHistory {
     pub(super) fn of(
-        conversation: &Conversation,
+        context: &RequestContext,
         assembled: &AssembledRequest,
         units: &[RequestUnit<'_>],
-        originals: Option<&CompactedOriginals>,
     ) -> Self {
-        let compaction = originals.map(|originals| originals.at);
-        let postponed = &conversation.postponed;
+        let compaction = context.originals.as_ref().map(|originals| originals.at);
+        let postponed = &context.conversation.postponed;
         let mut sent = 0;
         let outgoing = &assembled.outgoing;
         let mut change = |(n, out): (usize, &OutgoingMessage)| {

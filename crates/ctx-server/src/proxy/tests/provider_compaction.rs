@@ -181,6 +181,47 @@ async fn the_model_reads_what_a_provider_compacted_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn the_note_comes_with_the_compaction_in_a_running_conversation() {
+    for way in WAYS {
+        let rig = Rig::new(reader(), Set::default()).await;
+        let post = async |messages: &[Value]| {
+            let headers = [("authorization", "Bearer k"), ("session-id", "s")];
+            let body = way.body(messages).to_string();
+            let before = rig.provider.count();
+            assert_eq!(rig.send(Method::POST, way.path(), &headers, body).await.status, 200);
+            rig.provider.requests()[before].json.clone()
+        };
+        let mut all = long();
+        all.push(user("Go on."));
+        assert_eq!(post(&all).await, way.body(&all), "{way:?}: nothing is cut");
+        rig.provider.extend([way.answer("sealed")]);
+        let trigger = json!({ "type": "compaction_trigger" });
+        all.extend(matches!(way, Way::Trigger | Way::TriggerWhole).then_some(trigger));
+        post(&all).await;
+        all = vec![way.compaction("sealed"), user("Which number has it?")];
+        let first = post(&all).await;
+        assert!(history(&first)[1].to_string().contains(NOTE), "{way:?} {first}");
+        all.extend([json!({ "role": "assistant", "content": "4711." }), user("And now?")]);
+        let (before, after) = (history(&first).clone(), history(&post(&all).await).clone());
+        assert_eq!(after[..before.len()], before[..], "{way:?}: the cache stays valid");
+        assert_eq!(rig.proxy.trace().sessions().len(), 1, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_history_at_the_provider_is_not_sent_because_of_a_note() {
+    let way = Way::TriggerWhole;
+    let rig = Rig::new(reader(), Set::default()).await;
+    rig.compacted(way, &long(), "sealed").await;
+    let whole = way.body(&[way.compaction("sealed"), user("Which number has it?")]);
+    let id = rig.post(way.path(), &whole).await.json()["id"].clone();
+    let mut next = way.body(&[user("And now?")]);
+    next["previous_response_id"] = id;
+    assert_eq!(rig.post(way.path(), &next).await.status, 200);
+    assert_eq!(rig.last().json, next);
+}
+
+#[tokio::test]
 async fn nobody_else_gets_it_and_a_damaged_file_changes_nothing() {
     for way in WAYS {
         let rig = Rig::new(reader(), Set::default()).await;
