@@ -198,13 +198,16 @@ async fn the_note_comes_with_the_compaction_in_a_running_conversation() {
         let trigger = json!({ "type": "compaction_trigger" });
         all.extend(matches!(way, Way::Trigger | Way::TriggerWhole).then_some(trigger));
         post(&all).await;
-        all = vec![way.compaction("sealed"), user("Which number has it?")];
+        // OpenAI returns the user's messages with its item.
+        let kept = (!way.is_anthropic()).then(|| long().remove(0));
+        all = kept.into_iter().chain([way.compaction("sealed")]).collect();
+        let at = all.len();
+        all.push(user("Which number has it?"));
         let first = post(&all).await;
-        assert!(history(&first)[1].to_string().contains(NOTE), "{way:?} {first}");
+        assert!(history(&first)[at].to_string().contains(NOTE), "{way:?} {first}");
         all.extend([json!({ "role": "assistant", "content": "4711." }), user("And now?")]);
         let (before, after) = (history(&first).clone(), history(&post(&all).await).clone());
         assert_eq!(after[..before.len()], before[..], "{way:?}: the cache stays valid");
-        assert_eq!(rig.proxy.trace().sessions().len(), 1, "{way:?}");
     }
 }
 
