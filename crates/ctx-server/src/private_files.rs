@@ -123,18 +123,34 @@ impl LruFolder {
         value: &impl Serialize,
         what: &'static str,
     ) -> ctx_core::Result<String> {
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        self.save_as(&id, value, what)?;
+        Ok(id)
+    }
+
+    /// Saves a value in the file with that id, as [`Self::save`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`].
+    pub(crate) fn save_as(
+        &self,
+        id: &str,
+        value: &impl Serialize,
+        what: &'static str,
+    ) -> ctx_core::Result<()> {
         let failed = unwritable(what, &self.folder);
         create_folder(&self.folder).map_err(failed)?;
         let json = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        ctx_disk::write_atomic(&self.path(&id), &json)?;
+        ctx_disk::write_atomic(&self.path(id), &json)?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.record_use(&id, json.len() as u64);
-        for old in files.evict(self.bytes, self.count, &id) {
+        files.remove(id);
+        files.record_use(id, json.len() as u64);
+        for old in files.evict(self.bytes, self.count, id) {
             // Best effort: the next server lists it again.
             let _ = fs::remove_file(self.path(&old));
         }
-        Ok(id)
+        Ok(())
     }
 
     /// Reads the file with that id; `None` if it is missing or damaged.

@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
+use super::context_compaction::block_content;
 use super::peek::peek;
 use super::response_object::{ResponseHead, numbered};
 use super::rewrite::patched;
 use super::unit::span;
 use super::{Protocol, Route};
 use crate::json::{Object, ObjectWriter, array, elements, quote};
-use crate::sse::SseParser;
 
 /// The types of OpenAI's compaction items.
 pub(super) const COMPACTIONS: [&str; 3] =
@@ -22,7 +22,7 @@ const TRIGGER: &str = "compaction_trigger";
 const PREVIOUS: &str = "previous_response_id";
 const CONVERSATION: &str = "conversation";
 
-/// The items of a Responses body, oldest first.
+/// The elements of a body's history, oldest first: the items of the Responses API, or messages.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     body: &'a str,
@@ -31,11 +31,11 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Finds the items of a body; `None` if its input is not a list.
+    /// Finds the items of a body; `None` if its history is not a list.
     #[must_use]
-    pub fn of(body: &'a str) -> Option<Self> {
+    pub fn of(protocol: Protocol, body: &'a str) -> Option<Self> {
         let (object, error) = Object::parse_prefix(body);
-        let input = object.get(Protocol::Responses.history()).filter(|_| error.is_none())?;
+        let input = object.get(protocol.history()).filter(|_| error.is_none())?;
         let (from, to) = span(body, input);
         Some(Self { body, at: from..to, all: elements(input)? })
     }
@@ -117,22 +117,18 @@ pub fn developer_item(text: &str) -> String {
     message.raw("content", array([part])).end()
 }
 
-/// Returns the number of compaction items in an answer.
+/// Returns the content of the provider's compaction in an element of a history: text of Anthropic's
+/// block, opaque text of OpenAI's item. `None` if it has none.
 #[must_use]
-pub fn compactions_in(answer: &str) -> usize {
-    let is_one = |item: &&&RawValue| compaction_content(item.get()).is_some();
-    if let Ok(whole) = Object::parse(answer) {
-        return whole.array("output").unwrap_or_default().iter().filter(is_one).count();
-    }
-    let (mut parser, mut bytes, mut count) = (SseParser::new(answer.len()), answer.as_bytes(), 0);
-    while let Some(event) = parser.next(&mut bytes) {
-        let data = event.data.unwrap_or_default();
-        let Ok(event) = Object::parse(&data) else { continue };
-        if event.text("type").as_deref() == Some("response.output_item.done") {
-            count += event.get("item").iter().filter(is_one).count();
+pub fn compaction_in(protocol: Protocol, element: &str) -> Option<String> {
+    match protocol {
+        Protocol::Responses => compaction_content(element).map(Cow::into_owned),
+        Protocol::Messages => {
+            let blocks = Object::parse(element).ok()?.array("content")?;
+            blocks.into_iter().rev().find_map(block_content).map(Cow::into_owned)
         }
+        Protocol::Chat | Protocol::Gemini | Protocol::Converse => None,
     }
-    count
 }
 
 /// An answer to a request for a compaction.
@@ -186,10 +182,17 @@ impl CompactionAnswer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::route;
+    use crate::wire::{Watch, route};
 
     const ANSWER: CompactionAnswer<'_> =
         CompactionAnswer { id: "1", content: "c", model: "m", created_at: 9, tokens: 5 };
+
+    fn compactions_in(answer: &str) -> Vec<String> {
+        let mut watch = Watch::new(Protocol::Responses);
+        watch.push(answer.as_bytes());
+        watch.end();
+        watch.compactions().to_vec()
+    }
 
     #[test]
     fn an_answer_has_one_item_in_each_form() {
@@ -197,7 +200,7 @@ mod tests {
             [("/v1/responses", true), ("/v1/responses", false), ("/v1/responses/compact", true)]
         {
             let body = ANSWER.body(&route("POST", path).unwrap(), streams);
-            assert_eq!(compactions_in(&body), 1, "{body}");
+            assert_eq!(compactions_in(&body), ["c"], "{body}");
             assert_eq!(body.starts_with("event:"), path == "/v1/responses" && streams);
         }
     }
@@ -206,11 +209,11 @@ mod tests {
     fn other_items_are_replaced_and_the_rest_of_the_body_is_unchanged() {
         let body =
             r#"{"a": 1.50, "input": [ {"type":"message"}, {"type":"compaction_trigger"} ], "b":2}"#;
-        let items = Items::of(body).unwrap();
+        let items = Items::of(Protocol::Responses, body).unwrap();
         assert!(items.end_in_trigger());
         assert_eq!(items.replaced(["7"]), r#"{"a": 1.50, "input": [7], "b":2}"#);
         for other in [r#"{"input":"compaction_trigger"}"#, "{}", "[]", r#"{"input":[1]"#] {
-            assert!(Items::of(other).is_none(), "{other}");
+            assert!(Items::of(Protocol::Responses, other).is_none(), "{other}");
         }
     }
 
@@ -225,7 +228,7 @@ mod tests {
         let said = r#"{"output":[{"type":"message","content":[{"text":"compaction"}]}]}"#;
         let event = format!("data: {{\"type\":\"response.output_item.done\",\"item\":{said}}}\n\n");
         for answer in [said, &event, "", "{", "data: {\n\n"] {
-            assert_eq!(compactions_in(answer), 0, "{answer}");
+            assert!(compactions_in(answer).is_empty(), "{answer}");
         }
     }
 }

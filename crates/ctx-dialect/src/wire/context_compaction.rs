@@ -1,6 +1,8 @@
 //! Anthropic's compactions: the edit `compact_20260112` of `context_management`, and the block
 //! `compaction` that stands for everything before it.
 
+use std::borrow::Cow;
+
 use ctx_core::{Counter, Message, Role, Tokens};
 use serde_json::value::RawValue;
 
@@ -69,10 +71,15 @@ pub(super) fn block(summary: Option<&str>) -> String {
     }
 }
 
-/// Whether a block has a compaction. One that failed has no content, and stands for nothing.
-pub(super) fn is_block(block: &&RawValue) -> bool {
+/// Returns the content of a compaction's block. One that failed has none, and stands for nothing.
+pub(super) fn block_content(block: &RawValue) -> Option<Cow<'_, str>> {
     let [kind, content] = peek(block.get(), ["type", "content"]);
-    kind.is_some_and(|kind| kind == "compaction") && content.is_some()
+    content.filter(|_| kind.is_some_and(|kind| kind == "compaction"))
+}
+
+/// Whether a block has a compaction.
+pub(super) fn is_block(block: &&RawValue) -> bool {
+    block_content(block).is_some()
 }
 
 /// Returns the streamed content of a compaction.

@@ -56,7 +56,7 @@ mod watch;
 pub use assemble::OutgoingUnit;
 pub use chat_bridge::{ChatAnswer, ChatRequest};
 pub use compaction::{
-    CompactionAnswer, Items, compaction_content, compactions_in, conversation, developer_item,
+    CompactionAnswer, Items, compaction_content, compaction_in, conversation, developer_item,
     is_trigger, previous_response, referenced_item, with_input_items, with_previous_response,
 };
 pub use context_compaction::{ContextCompaction, context_compaction, with_compaction};

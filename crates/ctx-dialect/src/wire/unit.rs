@@ -6,7 +6,7 @@ use ctx_core::{Message, Role};
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-use super::compaction::COMPACTIONS;
+use super::compaction::{COMPACTIONS, compaction_in};
 use super::context_compaction::is_block;
 use super::peek::peek;
 use super::result_ids::{ResultIds, ResultMatcher};
@@ -31,6 +31,11 @@ pub struct Unit<'a> {
 impl<'a> Unit<'a> {
     fn new(raw: &'a str, protocol: Protocol, ids: ResultIds, is_compaction: bool) -> Self {
         Self { raw, protocol, ids, is_compaction, message: OnceLock::new() }
+    }
+
+    /// Returns the content of the provider's compaction in it.
+    pub fn compaction(&self) -> Option<String> {
+        compaction_in(self.protocol, self.raw).filter(|_| self.is_compaction)
     }
 
     /// Returns the message, parsed once. A compaction of the provider is pinned.

@@ -29,6 +29,7 @@ mod parallel;
 mod passthrough;
 mod pending;
 mod prepare;
+mod provider_compaction;
 mod redacted;
 mod relay;
 mod retrieval;

@@ -15,6 +15,7 @@ use super::Proxy;
 use super::client_summaries::AskedSummary;
 use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
+use super::provider_compaction::CompactibleRequest;
 use super::stored_responses::StoredRequest;
 use crate::trace::{Record, RequestOutcome};
 
@@ -34,6 +35,8 @@ pub(super) struct PendingRequest {
     stored: Option<StoredRequest>,
     /// The client's request for a summary, if it is one.
     pub(super) asked: Option<AskedSummary>,
+    /// The request, if the provider may compact it.
+    pub(super) compactible: Option<Arc<CompactibleRequest>>,
     /// The rounds before the last one.
     earlier: Option<EarlierRounds>,
 }
@@ -60,6 +63,7 @@ impl PendingRequest {
             permit: Arc::new(permit),
             stored: None,
             asked: None,
+            compactible: None,
             earlier: None,
         }
     }
@@ -187,6 +191,8 @@ pub(super) struct AnswerStream {
     left: Option<u64>,
     /// Whether another round follows.
     continues: bool,
+    /// The number of compactions in this round whose originals are kept.
+    kept: usize,
 }
 
 /// Returns the bytes of an answer, starting with the held ones.
@@ -213,7 +219,7 @@ pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
 
 impl AnswerStream {
     pub(super) fn new(answer: HeldAnswer, pending: PendingRequest, left: Option<u64>) -> Self {
-        Self { answer, pending, left, continues: false }
+        Self { answer, pending, left, continues: false, kept: 0 }
     }
 
     /// Continues with the answer of another round.
@@ -230,7 +236,7 @@ impl AnswerStream {
             earlier.output += usage.output;
             earlier.cost += cost(record, &usage).unwrap_or_default();
         }
-        self.continues = false;
+        (self.continues, self.kept) = (false, 0);
         self.answer = answer;
     }
 
@@ -262,6 +268,8 @@ impl AnswerStream {
         if let Some(asked) = &mut self.pending.asked {
             asked.push(&piece);
         }
+        // Before the client can send them.
+        self.keep_originals().await;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(piece.len() as u64);
             // After the announced length, the body is not polled again.
@@ -270,6 +278,20 @@ impl AnswerStream {
             }
         }
         Ok(Some(piece))
+    }
+
+    /// Keeps what the compactions stand for that have arrived.
+    async fn keep_originals(&mut self) {
+        let Some(request) = self.pending.compactible.clone() else { return };
+        while let Some(content) = self.answer.watch.compactions().get(self.kept) {
+            self.kept += 1;
+            let conversation = self.pending.conversation.as_ref().map(|(known, _)| &**known);
+            let kept = request.keep(content.clone(), conversation).await;
+            if let Some((record, mut kept)) = self.pending.record.as_mut().zip(kept) {
+                kept.request = record.number;
+                record.compaction.get_or_insert(kept);
+            }
+        }
     }
 
     /// Records the end of the answer.

@@ -22,12 +22,15 @@ use super::cache_break::CachedRequest;
 use super::client_compaction::{WholeBody, has_reference};
 use super::client_request::ClientRequest;
 use super::client_summaries::put_back;
+use super::config::RetrievalBy;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
+use super::provider_compaction::CompactedOriginals;
 use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
+use crate::hosted::AssembledRequest;
 use crate::trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
@@ -62,6 +65,8 @@ pub(super) struct RequestContext {
     pub(super) sent: Arc<CachedRequest>,
     /// The id of its last message.
     pub(super) last: String,
+    /// What a compaction of the provider in it stands for.
+    pub(super) originals: Option<CompactedOriginals>,
 }
 
 /// What a request is prepared for.
@@ -202,7 +207,8 @@ async fn prepare_restored(
     }
     let body = if compacts { with_stored(proxy, client_request, body)? } else { body };
     let owner = client_request.owner();
-    let whole = WholeBody::of(&proxy.originals, utf8(&body)?, &owner, compacts);
+    let protocol = client_request.protocol();
+    let whole = WholeBody::of(&proxy.originals, protocol, utf8(&body)?, &owner, compacts);
     if let Some(why) = whole.lost {
         proxy.warn(&format!("a part of a history is lost: {why}; the model is told so"));
     }
@@ -227,7 +233,11 @@ async fn prepare_restored(
 }
 
 /// Returns the body with the history that it refers to, if ctx has seen it.
-fn with_stored(proxy: &Proxy, client_request: &ClientRequest, body: Bytes) -> Result<Bytes> {
+pub(super) fn with_stored(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    body: Bytes,
+) -> Result<Bytes> {
     let (route, text) = (&client_request.route, utf8(&body)?);
     if !refers(route, &body) {
         return Ok(body);
@@ -359,36 +369,60 @@ async fn assemble(
         return Ok(None);
     };
     let last = assembled.outgoing.last().map(|out| out.id.to_string()).unwrap_or_default();
-    let untouched = |body| Prepared { compacted: summary.clone(), ..Prepared::untouched(body) };
     if summary.is_some() {
-        let context = Some(RequestContext { conversation, record, estimated, sent, last });
-        return Ok(Some(Prepared { context, ..untouched(body.clone()) }));
+        let context =
+            Some(RequestContext { conversation, record, estimated, sent, last, originals: None });
+        let untouched = Prepared::untouched(body.clone());
+        return Ok(Some(Prepared { context, compacted: summary, ..untouched }));
     }
-    let protocol = client_request.protocol();
-    let retrieves = retrieval::is_wanted(proxy.settings.config.retrieval, &assembled, units.len())
-        && conversation.may_retrieve(proxy.settings.config.retrieval, &record)
+    let by = proxy.settings.config.retrieval;
+    let may_retrieve = by != RetrievalBy::Off
+        && conversation.may_retrieve(by, &record)
         && !client_request.route.is_ollama
         && !client_request.route.is_bedrock
         && takes_tools(request, retrieval::NAMES);
+    let originals =
+        may_retrieve.then(|| CompactedOriginals::of(proxy, client_request, request)).flatten();
+    let retrieves =
+        may_retrieve && (originals.is_some() || retrieval::is_wanted(by, &assembled, units.len()));
     conversation.set_retrieves(retrieves);
+    let context = RequestContext { conversation, record, estimated, sent, last, originals };
+    let prepared = with_retrieval(request, units, body, &assembled, context, retrieves)?;
+    if prepared.is_none() {
+        proxy.warn("no message of a request would remain: it passes unchanged");
+    }
+    Ok(prepared)
+}
+
+/// Writes the request of a conversation, with the tools that read what was cut if it `retrieves`;
+/// `None` if no message would remain.
+fn with_retrieval(
+    request: &Request<'_>,
+    units: &[RequestUnit<'_>],
+    body: &Bytes,
+    assembled: &AssembledRequest,
+    context: RequestContext,
+    retrieves: bool,
+) -> Result<Option<Prepared>> {
     let marked = match retrieves {
-        true => MarkedHistory::of(&conversation, &assembled, units),
+        true => MarkedHistory::of(&context, assembled, units),
         false => MarkedHistory::default(),
     };
-    let out = marked.units(&assembled);
+    let out = marked.units(assembled);
     if out.is_empty() {
-        proxy.warn("no message of a request would remain: it passes unchanged");
         return Ok(None);
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
-    let tools = retrieves.then(|| with_tools(protocol, &put, &retrieval::tools())).flatten();
-    let (retrieves, is_unchanged) = (tools.is_some(), matches!(put, Cow::Borrowed(_)));
+    let tools =
+        retrieves.then(|| with_tools(request.protocol, &put, &retrieval::tools())).flatten();
+    let retrieves = tools.is_some();
+    let is_unchanged = assembled.addition.is_none() && retrieval::is_client_history(&out, units);
     let body = match (tools, put) {
         (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
         (None, Cow::Borrowed(_)) => body.clone(),
     };
-    let context = Some(RequestContext { conversation, record, estimated, sent, last });
-    Ok(Some(Prepared { context, is_unchanged, retrieves, ..untouched(body) }))
+    let context = Some(context);
+    Ok(Some(Prepared { context, is_unchanged, retrieves, ..Prepared::untouched(body) }))
 }
 
 /// Returns the error for a compaction of a history that is not in the request.

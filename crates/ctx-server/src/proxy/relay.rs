@@ -22,6 +22,7 @@ use super::config::{ClientCompaction, CompactionBy};
 use super::held_answer::{HeldAnswer, is_encoded};
 use super::pending::{PendingRequest, passing};
 use super::prepare::{Prepared, Purpose, Retry, prepare};
+use super::provider_compaction::{self, CompactibleRequest};
 use super::retrieval::{Exchange, Retrieval, retrieving};
 use super::send::send;
 use super::stored_responses::refers;
@@ -303,6 +304,7 @@ impl Relay {
         let (route, body) = (&self.client_request.route, &self.content.bytes);
         let is_large = body.len() > LARGE
             || client_compaction::has_reference(route, body)
+            || provider_compaction::may_be_in(body)
             || refers(route, body);
         let working = if is_large {
             let large_permit = large.acquire_owned().await;
@@ -361,6 +363,11 @@ impl Relay {
         }
         if let Some(record) = self.pending.known() {
             record.status = Some(answer.response.status.as_u16());
+        }
+        // A compaction of ctx is audited already.
+        if self.summary.is_none() {
+            let (proxy, client_request) = (&self.proxy, &self.client_request);
+            self.pending.compactible = CompactibleRequest::of(proxy, client_request, &self.content);
         }
         let status = answer.response.status;
         let context = prepared.context.as_ref().filter(|_| prepared.retrieves);

@@ -213,7 +213,7 @@ impl StoredResponses {
             Some(text) => vec![json!({ "role": "user", "content": text }).to_string().into()],
             // A request for a compaction may have the reference alone.
             None if !object.has("input") && previous_response(&object).is_some() => Vec::new(),
-            None => Items::of(body)?.iter().map(Arc::from).collect(),
+            None => Items::of(route.protocol, body)?.iter().map(Arc::from).collect(),
         };
         let begun = StoredRequest { asked: items.len(), items, ..self.begun(owner) };
         Some(match named {

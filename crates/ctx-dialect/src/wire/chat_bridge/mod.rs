@@ -101,7 +101,7 @@ fn response_format(object: &Object<'_>) -> Option<String> {
 fn messages(body: &str, object: &Object<'_>) -> Option<Vec<Message>> {
     let mut messages: Vec<Message> = Vec::new();
     messages.extend(object.owned("instructions").map(|text| Message::text(Role::System, text)));
-    let Some(items) = Items::of(body) else {
+    let Some(items) = Items::of(Protocol::Responses, body) else {
         let text = object.owned(Protocol::Responses.history())?;
         messages.push(Message::text(Role::User, text));
         return Some(messages);

@@ -22,11 +22,23 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>) {
             }
         }
         // The start of a block counts as content, even if the model then thinks for long.
-        Some("content_block_start") => found.content(),
+        Some("content_block_start") => {
+            found.content();
+            let block = event.object("content_block").unwrap_or_default();
+            let is_compaction = block.text("type").as_deref() == Some("compaction");
+            let content = || block.owned("content").unwrap_or_default();
+            found.compaction = is_compaction.then(content);
+        }
         Some("content_block_delta") => {
             let delta = event.object("delta").unwrap_or_default();
             let keys = ["text", "thinking", "partial_json", "signature"];
             found.content_if(keys.iter().any(|key| says(&delta, key)));
+            if let Some(compaction) = &mut found.compaction {
+                compaction.extend(delta.text("content"));
+            }
+        }
+        Some("content_block_stop") => {
+            found.compactions.extend(found.compaction.take().filter(|content| !content.is_empty()));
         }
         Some("message_delta") => {
             usage(found, event);

@@ -14,7 +14,7 @@ use ctx_core::text::head_bytes;
 pub use self::text::answer_text;
 
 pub(super) use self::pieces::{Piece, Pieces};
-use super::Protocol;
+use super::{Protocol, compaction_in};
 use crate::json::{Object, ObjectWriter, string};
 use crate::openai_chat;
 
@@ -78,6 +78,9 @@ struct AnswerFindings {
     finish: Option<String>,
     finished: bool,
     response: Option<String>,
+    compactions: Vec<String>,
+    /// The content of a streamed compaction so far.
+    compaction: Option<String>,
 }
 
 impl Watch {
@@ -134,6 +137,12 @@ impl Watch {
         self.found.response.take()
     }
 
+    /// Returns the contents of the provider's compactions that are complete so far, as
+    /// [`compaction_in`](super::compaction_in) does.
+    pub fn compactions(&self) -> &[String] {
+        &self.found.compactions
+    }
+
     /// Whether the answer ended because the window is full.
     pub fn is_window_full(&self) -> bool {
         self.found.finish.as_deref() == Some("model_context_window_exceeded")
@@ -167,12 +176,22 @@ impl AnswerFindings {
             Protocol::Chat => chat::whole(self, &object),
             Protocol::Responses => {
                 responses::whole(self, &object, json);
+                let items = object.array("output").unwrap_or_default();
+                items.into_iter().for_each(|item| self.take_compaction(protocol, item.get()));
                 self.response = Some(json.to_owned());
             }
-            Protocol::Messages => messages::whole(self, &object),
+            Protocol::Messages => {
+                messages::whole(self, &object);
+                self.take_compaction(protocol, json);
+            }
             Protocol::Gemini => gemini::chunk(self, &object),
             Protocol::Converse => converse::whole(self, &object),
         }
+    }
+
+    /// Keeps the content of a compaction in an item or a message.
+    fn take_compaction(&mut self, protocol: Protocol, element: &str) {
+        self.compactions.extend(compaction_in(protocol, element));
     }
 
     fn event(&mut self, protocol: Protocol, name: &str, json: &str) {

@@ -2,6 +2,7 @@
 
 use super::{AnswerFindings, AnswerState, failure, says};
 use crate::json::Object;
+use crate::wire::Protocol;
 
 /// Reads an event of a stream.
 pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) {
@@ -19,7 +20,12 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) 
             found.finish_as(&kind);
         }
         // The start of an item counts as content, even if the model then thinks for long.
-        "response.output_item.added" | "response.output_item.done" => found.content(),
+        "response.output_item.added" | "response.output_item.done" => {
+            found.content();
+            if let Some(item) = event.get("item").filter(|_| kind.ends_with(".done")) {
+                found.take_compaction(Protocol::Responses, item.get());
+            }
+        }
         kind if kind.ends_with(".delta") => found.content_if(says(event, "delta")),
         _ => {}
     }

@@ -16,20 +16,20 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use ctx_dialect::json::Object;
-use ctx_dialect::wire::{CompactionAnswer, Items, Protocol, Route, compactions_in};
+use ctx_dialect::wire::{CompactionAnswer, Items, Protocol, Route};
 use ctx_session::clock;
 use memchr::memmem;
 
 use super::held_answer::HeldAnswer;
 
-pub(super) use originals::OriginalItems;
+pub(super) use originals::{OriginalItems, RestoredItems, SavedItems};
 pub(super) use restore::WholeBody;
 
 /// Whether a request asks for a compaction of its history.
 pub(super) fn asks_for_compaction(route: &Route, body: &Bytes) -> bool {
     let ends_in_trigger = || {
         let text = std::str::from_utf8(body).ok()?;
-        Some(Items::of(text)?.end_in_trigger())
+        Some(Items::of(route.protocol, text)?.end_in_trigger())
     };
     route.is_compaction
         || route.protocol == Protocol::Responses
@@ -58,7 +58,7 @@ impl Verdict {
     pub(super) fn of(answer: &HeldAnswer) -> Self {
         let status = answer.response.status;
         match status.as_u16() {
-            200..=299 if compactions_in(&answer.text()) == 1 => Self::Pass,
+            200..=299 if answer.watch.compactions().len() == 1 => Self::Pass,
             200..=299 if answer.is_whole && answer.watch.failure().is_none() => Self::Cannot,
             401 | 403 => Self::Pass,
             400 | 404 | 405 | 422 | 501 if answer.overflow.is_none() => Self::Cannot,

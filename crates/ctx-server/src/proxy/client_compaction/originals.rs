@@ -1,9 +1,11 @@
-//! Saves the items that a compaction item replaces.
+//! Saves the items that a compaction item replaces: one of ctx, or one of the provider.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Message, Result};
+use ctx_dialect::wire::Protocol;
+use ctx_dialect::{anthropic, openai_responses};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -36,11 +38,26 @@ pub(in crate::proxy) struct SavedItems {
 
 /// The history of a compaction.
 #[derive(Debug)]
-pub(super) struct RestoredItems {
+pub(in crate::proxy) struct RestoredItems {
     pub(super) id: String,
     pub(super) items: Vec<Box<RawValue>>,
     /// Whether its oldest items are missing.
     pub(super) is_truncated: bool,
+}
+
+impl RestoredItems {
+    /// Returns its messages, with ids that no message of a conversation has.
+    pub(in crate::proxy) fn messages(
+        &self,
+        protocol: Protocol,
+    ) -> impl Iterator<Item = (String, Message)> {
+        let parse = move |item: &RawValue| match protocol {
+            Protocol::Messages => anthropic::parse_raw(item),
+            _ => openai_responses::parse_raw(item),
+        };
+        let numbered = self.items.iter().zip(1..);
+        numbered.map(move |(item, n): (_, usize)| (format!("p{n}"), parse(item)))
+    }
 }
 
 /// The folder of saved items.
@@ -81,11 +98,49 @@ impl OriginalItems {
         let id = id.ok_or_else(|| {
             Error::new(ErrorKind::InvalidInput, "the compaction item is of another user or home")
         })?;
+        self.restore_id(id)
+    }
+
+    /// Returns the id of the items that a provider's compaction replaces, by its content. Nobody but
+    /// `owner` has this id.
+    pub(in crate::proxy) fn provider_id(
+        &self,
+        protocol: Protocol,
+        content: &str,
+        owner: &[u8],
+    ) -> String {
+        let parts = [b"provider compaction", protocol.name().as_bytes(), content.as_bytes(), owner];
+        self.salt.hash(&parts, 16)
+    }
+
+    /// Whether items have this id.
+    pub(in crate::proxy) fn has(&self, id: &str) -> bool {
+        self.files.path(id).exists()
+    }
+
+    /// Saves the items of a provider's compaction. If another conversation has a compaction with the
+    /// same content, nothing is kept of both.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if they cannot be written.
+    pub(in crate::proxy) fn save_provider(&self, id: &str, saved: &SavedItems) -> Result<()> {
+        let is_other = |known: SavedItems| known.session != saved.session;
+        let nothing = SavedItems { session: None, parent: None, items: Vec::new() };
+        let saved = if self.read(id).is_ok_and(is_other) { &nothing } else { saved };
+        self.files.save_as(id, saved, "cannot save a compacted history")?;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|known| known.id != id);
+        Ok(())
+    }
+
+    /// Returns the items with this id, and those of their parents.
+    fn restore_id(&self, id: &str) -> Result<Arc<RestoredItems>> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.iter().position(|known| known.id == id);
         let restored = match known.map(|at| held.remove(at)) {
             Some(known) => known,
-            None => Arc::new(self.read_all(id)?),
+            None => Arc::new(self.with_parents(id, self.read(id)?)),
         };
         held.push(restored.clone());
         if held.len() > MOST_HELD {
@@ -94,9 +149,13 @@ impl OriginalItems {
         Ok(restored)
     }
 
-    /// Reads the items of a compaction and of its parents.
-    fn read_all(&self, id: &str) -> Result<RestoredItems> {
-        let newest = self.read(id)?;
+    /// Returns the items that a provider's compaction replaced, if ctx saw it made.
+    pub(in crate::proxy) fn restore_provider(&self, id: &str) -> Option<Arc<RestoredItems>> {
+        self.restore_id(id).ok().filter(|restored| !restored.items.is_empty())
+    }
+
+    /// Returns the items of a compaction after those of its parents.
+    pub(in crate::proxy) fn with_parents(&self, id: &str, newest: SavedItems) -> RestoredItems {
         let mut parent = newest.parent;
         let mut bytes: usize = newest.items.iter().map(|item| item.get().len()).sum();
         let mut parts = vec![newest.items];
@@ -106,7 +165,7 @@ impl OriginalItems {
             (parent, _) = (saved.parent, parts.push(saved.items));
         }
         let items = parts.into_iter().rev().flatten().collect();
-        Ok(RestoredItems { id: id.to_owned(), items, is_truncated: parent.is_some() })
+        RestoredItems { id: id.to_owned(), items, is_truncated: parent.is_some() }
     }
 
     fn read(&self, id: &str) -> Result<SavedItems> {

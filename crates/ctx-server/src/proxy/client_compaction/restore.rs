@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use ctx_core::ContentHash;
 use ctx_dialect::openai_responses;
-use ctx_dialect::wire::{Items, compaction_content, developer_item, is_trigger};
+use ctx_dialect::wire::{Items, Protocol, compaction_content, developer_item, is_trigger};
 use serde_json::value::RawValue;
 
 use super::originals::{OriginalItems, PREFIX, RestoredItems, SavedItems};
@@ -36,15 +36,16 @@ struct History<'a> {
 }
 
 impl<'a> WholeBody<'a> {
-    /// Restores the items of a Responses body. If ctx compacts it, the item that asks for that is
+    /// Restores the items of a body. If it is compacted, the item that asks for that is
     /// removed.
     pub(in crate::proxy) fn of(
         originals: &OriginalItems,
+        protocol: Protocol,
         body: &'a str,
         owner: &[u8],
         compacts: bool,
     ) -> Self {
-        let Some(items) = Items::of(body) else {
+        let Some(items) = Items::of(protocol, body) else {
             return Self { text: Cow::Borrowed(body), lost: None, to_save: None };
         };
         let mut history = History::default();

@@ -146,12 +146,37 @@ impl SummarisedHistory {
             }
         }
         let bytes = view.total().get().saturating_mul(4);
-        Ok(Self {
-            conversation: session.id.clone(),
-            ledger: session.ledger.clone(),
-            entries,
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        })
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok(Self { bytes, ..Self::new(session.id.clone(), session.ledger.clone(), entries) })
+    }
+
+    /// Returns the history of a conversation with these messages, to be audited.
+    pub(super) fn new(conversation: String, ledger: TokenLedger, entries: Vec<Arc<Entry>>) -> Self {
+        Self { conversation, ledger, entries, bytes: 0 }
+    }
+
+    /// Returns the id of its conversation.
+    pub(super) fn conversation(&self) -> &str {
+        &self.conversation
+    }
+
+    /// Returns the size of its messages.
+    pub(super) fn tokens(&self) -> Result<Tokens> {
+        self.entries.iter().map(|entry| entry.tokens(self.ledger.counter())).sum()
+    }
+
+    /// Audits a summary of all messages but those that are kept. Returns what it lost, and the record
+    /// of the audit; `None` if there is nothing to summarise.
+    pub(super) fn audit(
+        &self,
+        proxy: &Proxy,
+        kept: &HashSet<ContentHash>,
+        summary: &str,
+    ) -> Option<(String, CompactionRecord)> {
+        let gone = self.to_summarise(kept).ok()?;
+        let audited = ClientSummary::audit(gone, summary, LOST_TOKENS, clock::now())?;
+        let record = record_compaction(proxy, &self.conversation, None, &audited.compacted);
+        Some((audited.lost, record))
     }
 
     /// Returns the history of the whole session of a client.
@@ -203,10 +228,7 @@ impl Remembered {
     fn audit(&self, proxy: &Proxy, request: &Request<'_>) -> Option<(String, CompactionRecord)> {
         let history = self.history.as_ref()?;
         let kept = request.units.iter().map(|unit| ContentHash::of(&unit.read())).collect();
-        let gone = history.to_summarise(&kept).ok()?;
-        let audited = ClientSummary::audit(gone, &self.text, LOST_TOKENS, clock::now())?;
-        let record = record_compaction(proxy, &history.conversation, None, &audited.compacted);
-        Some((audited.lost, record))
+        history.audit(proxy, &kept, &self.text)
     }
 
     /// Returns what it lost, as audited at its first use.

@@ -1,12 +1,14 @@
 //! Answers the calls of the model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use ctx_core::text::{clip, head_bytes};
-use ctx_core::{Counter, Message, Tokens, ToolCall};
+use ctx_core::{ContentHash, Counter, Message, Tokens, ToolCall};
 use ctx_runtime::lookup::cited::message_text;
 use serde_json::Value;
 
+use super::super::provider_compaction::CompactedOriginals;
 use super::{EXPAND, Retrieval, short};
 use crate::hosted::{HistoryItem, HostedSession};
 
@@ -34,9 +36,10 @@ impl Retrieval {
             Value::Number(number) => number.to_string(),
             _ => String::new(),
         };
+        let all = readable_messages(session, self.originals.as_ref());
         let text = match call.name == EXPAND {
-            true => expanded(session, &argument("id")),
-            false => recalled(session, &argument("query")),
+            true => expanded(&all, &argument("id")),
+            false => recalled(&all, &argument("query")),
         };
         let counter = session.ledger.counter();
         let fitted = fitted(&text, argument("from").parse().unwrap_or(0), self.room, counter);
@@ -45,16 +48,44 @@ impl Retrieval {
     }
 }
 
+/// A message that the model can read.
+struct ReadableMessage {
+    id: String,
+    message: Arc<Message>,
+    /// Whether the request has it as it is.
+    is_sent: bool,
+}
+
+/// Returns the messages of a conversation after those of the provider's compaction, oldest first.
+fn readable_messages(
+    session: &HostedSession,
+    originals: Option<&CompactedOriginals>,
+) -> Vec<ReadableMessage> {
+    let sent: HashMap<_, _> =
+        session.sent.messages.iter().map(|sent| (&sent.id, sent.hash)).collect();
+    let hashes: HashSet<_> = sent.values().collect();
+    let compacted = originals.into_iter().flat_map(CompactedOriginals::messages);
+    let compacted = compacted.map(|(id, message)| {
+        let is_sent = hashes.contains(&ContentHash::of(&message));
+        ReadableMessage { id, message: Arc::new(message), is_sent }
+    });
+    let own = session.history.items().iter().filter_map(|HistoryItem { entry, .. }| {
+        let is_same = |hash: &ContentHash| entry.hash().is_ok_and(|own| own == *hash);
+        let is_sent = sent.get(entry.id()).is_some_and(is_same);
+        let id = short(entry.id()).to_owned();
+        Some(ReadableMessage { id, message: entry.message().ok()?, is_sent })
+    });
+    compacted.chain(own).collect()
+}
+
 /// Returns the messages that a call names.
-fn expanded(session: &HostedSession, id: &str) -> String {
+fn expanded(all: &[ReadableMessage], id: &str) -> String {
     let parts = id.split(|c: char| c.is_whitespace() || "[],;#".contains(c));
     let ids = parts.map(|id| id.trim_start_matches("e:")).filter(|id| !id.is_empty());
     let ids: Vec<&str> = ids.take(MOST_IDS).collect();
     let of = |wanted: &&str| {
-        let is_it =
-            |item: &&HistoryItem| short(item.entry.id()).eq_ignore_ascii_case(short(wanted));
-        let message = session.history.items().iter().find(is_it)?.entry.message().ok()?;
-        Some(original(&message))
+        let known = all.iter().find(|known| known.id.eq_ignore_ascii_case(short(wanted)))?;
+        Some(original(&known.message))
     };
     let texts: Vec<_> = ids
         .iter()
@@ -80,31 +111,24 @@ fn original(message: &Message) -> String {
 }
 
 /// Returns excerpts of the messages that have most of the rarest words, and are not in the request.
-fn recalled(session: &HostedSession, query: &str) -> String {
+fn recalled(all: &[ReadableMessage], query: &str) -> String {
     let lower = query.to_lowercase();
     let mut words: Vec<&str> =
         lower.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c)).collect();
     words.retain(|word| word.chars().count() > 1);
     words.dedup();
     words.truncate(MOST_WORDS);
-    let sent: HashMap<_, _> =
-        session.sent.messages.iter().map(|sent| (&sent.id, sent.hash)).collect();
-    let is_sent = |item: &HistoryItem| {
-        sent.get(item.entry.id())
-            .is_some_and(|hash| item.entry.hash().is_ok_and(|own| own == *hash))
-    };
     let mut calls = HashMap::new();
     let mut texts = Vec::new();
-    for item in session.history.items() {
-        let Ok(message) = item.entry.message() else { continue };
+    for ReadableMessage { id, message, is_sent } in all {
         for call in message.tool_calls() {
             calls.insert(call.id.clone(), format!("{} {}", call.name, call.arguments.as_str()));
         }
-        if !is_sent(item) {
+        if !is_sent {
             // A result is also found by its call.
             let call = message.tool_results().find_map(|result| calls.get(&result.call_id));
             let call = call.map(|call| format!("{call}\n")).unwrap_or_default();
-            texts.push((item, message.role.name().to_owned(), call + &original(&message)));
+            texts.push((id, message.role.name(), call + &original(message)));
         }
     }
     let found: Vec<Vec<Option<usize>>> = texts
@@ -125,14 +149,14 @@ fn recalled(session: &HostedSession, query: &str) -> String {
     let mut ranked: Vec<usize> = (0..texts.len()).filter(|n| score(&found[*n]) > 0.0).collect();
     ranked.sort_by(|a, b| score(&found[*b]).total_cmp(&score(&found[*a])).then(b.cmp(a)));
     let excerpts = ranked.into_iter().take(MOST_FOUND).map(|n| {
-        let (item, role, text) = &texts[n];
+        let (id, role, text) = &texts[n];
         let rarest = (0..words.len())
             .filter(|word| found[n][*word].is_some())
             .max_by(|a, b| rarities[*a].total_cmp(&rarities[*b]));
         let at = rarest.and_then(|word| found[n][word]).unwrap_or_default();
         let chars = head_bytes(text, at).chars().count();
         let excerpt = text.chars().skip(chars.saturating_sub(BEFORE)).take(BEFORE + AFTER);
-        format!("[e:{}] {role}: {}", short(item.entry.id()), excerpt.collect::<String>())
+        format!("[e:{id}] {role}: {}", excerpt.collect::<String>())
     });
     let excerpts: Vec<_> = excerpts.collect();
     match excerpts.is_empty() {

@@ -21,15 +21,16 @@ use ctx_dialect::wire::OutgoingUnit;
 use super::config::RetrievalBy;
 use super::conversation::Conversation;
 use super::prepare::RequestContext;
+use super::provider_compaction::CompactedOriginals;
 use super::units::RequestUnit;
 use crate::hosted::{AssembledRequest, OutgoingMessage};
 
 pub(super) use rounds::{Exchange, retrieving};
 
 /// The tool that returns messages by id.
-const EXPAND: &str = "ctx_expand";
+pub(super) const EXPAND: &str = "ctx_expand";
 /// The tool that searches in messages.
-const RECALL: &str = "ctx_recall";
+pub(super) const RECALL: &str = "ctx_recall";
 pub(super) const NAMES: &[&str] = &[EXPAND, RECALL];
 
 /// The part of the free window that the results of one answer may take.
@@ -49,6 +50,8 @@ pub(super) struct Retrieval {
     room: Tokens,
     /// The id of the last message of the request.
     last: String,
+    /// What a compaction of the provider in the request stands for.
+    originals: Option<CompactedOriginals>,
 }
 
 /// Calls with their results.
@@ -93,7 +96,12 @@ impl Retrieval {
     pub(super) fn new(context: &RequestContext) -> Self {
         let (record, conversation) = (&context.record, context.conversation.clone());
         let free = record.window - record.sent_tokens - conversation.postponed.tokens();
-        Self { conversation, room: free.scale(SHARE).min(MOST), last: context.last.clone() }
+        Self {
+            conversation,
+            room: free.scale(SHARE).min(MOST),
+            last: context.last.clone(),
+            originals: context.originals.clone(),
+        }
     }
 
     /// Keeps the results of calls for later requests. `beside`: the id of a call of the client in
@@ -176,11 +184,12 @@ pub(super) struct MarkedHistory {
 
 impl MarkedHistory {
     pub(super) fn of(
-        conversation: &Conversation,
+        context: &RequestContext,
         assembled: &AssembledRequest,
         units: &[RequestUnit<'_>],
     ) -> Self {
-        let postponed = &conversation.postponed;
+        let compaction = context.originals.as_ref().map(|originals| originals.at);
+        let postponed = &context.conversation.postponed;
         let mut sent = 0;
         let outgoing = &assembled.outgoing;
         let mut change = |(n, out): (usize, &OutgoingMessage)| {
@@ -189,7 +198,9 @@ impl MarkedHistory {
             let results = results_beside(postponed, out, before(2).filter(|_| asked));
             let all = results.iter().flat_map(Message::tool_results);
             sent += all.map(|result| result.plain_text().len()).sum::<usize>();
-            (calls_beside(postponed, out, before(1)).or_else(|| noted(out, units)), results)
+            let is_compaction = compaction.is_some() && out.index == compaction;
+            let next = results.or_else(|| is_compaction.then(CompactedOriginals::note));
+            (calls_beside(postponed, out, before(1)).or_else(|| noted(out, units)), next)
         };
         let changes = outgoing.iter().enumerate().map(&mut change).collect();
         postponed.sent.store(sent, Ordering::Relaxed);
@@ -212,6 +223,14 @@ impl MarkedHistory {
         }
         units
     }
+}
+
+/// Whether an outgoing history is the client's, apart from a note after a compaction.
+pub(super) fn is_client_history(out: &[OutgoingUnit<'_>], units: &[RequestUnit<'_>]) -> bool {
+    let notes = out.iter().filter(|out| matches!(out, OutgoingUnit::Message { of: None, .. }));
+    let rest = out.iter().filter(|out| !matches!(out, OutgoingUnit::Message { of: None, .. }));
+    let is_same = |(n, out): (usize, &OutgoingUnit<'_>)| matches!(out, OutgoingUnit::Unchanged(at) if *at == n);
+    out.len() - notes.count() == units.len() && rest.enumerate().all(is_same)
 }
 
 /// Returns the key of calls in the answer after a message, if they have no ids.

@@ -1,6 +1,6 @@
 //! Compactions that Codex asks for.
 
-use ctx_dialect::wire::compactions_in;
+use ctx_dialect::wire::{Protocol, Watch};
 use ctx_testkit::provider::{FakeProvider, Raw, Reply, Step};
 
 use super::*;
@@ -38,6 +38,13 @@ fn history(files: usize) -> Vec<Value> {
 
 fn body(items: &[Value]) -> Value {
     json!({ "model": "m", "stream": true, "input": items })
+}
+
+/// Returns the number of compaction items in an answer.
+fn compactions_in(answer: &str) -> usize {
+    let mut watch = Watch::new(Protocol::Responses);
+    watch.push(answer.as_bytes());
+    watch.compactions().len()
 }
 
 impl Rig {

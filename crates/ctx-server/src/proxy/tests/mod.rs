@@ -15,6 +15,7 @@ mod limits;
 mod packed;
 mod passing;
 mod pinned;
+mod provider_compaction;
 mod recovery;
 mod retrieval;
 mod stored_conversations;

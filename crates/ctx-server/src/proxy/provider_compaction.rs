@@ -1,0 +1,183 @@
+//! Compactions that the provider makes itself. ctx keeps the messages that they stand for.
+//!
+//! ```text
+//! request -> provider -> answer with a compaction -> the history saved, the compaction audited
+//! later request with the compaction -> a note after it, and the tools that search the saved history
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ctx_core::{Compacted, Entry, EntryId, Message, Result, Role, TokenLedger};
+use ctx_dialect::wire::{Protocol, Request, compaction_in};
+use memchr::memmem;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Proxy;
+use super::body::RequestBody;
+use super::client_compaction::{RestoredItems, SavedItems, WholeBody};
+use super::client_request::ClientRequest;
+use super::client_summaries::SummarisedHistory;
+use super::config::RetrievalBy;
+use super::conversation::Conversation;
+use super::prepare::with_stored;
+use super::retrieval::{EXPAND, RECALL};
+use super::summary_record::record_compaction;
+use crate::trace::CompactionRecord;
+
+/// The summary in the record of a compaction that only the provider can read.
+const OPAQUE: &str = "[ctx: the provider's compaction is encrypted: it cannot be audited]";
+
+/// A request whose answer may have a compaction of the provider.
+pub(super) struct CompactibleRequest {
+    proxy: Arc<Proxy>,
+    client_request: Arc<ClientRequest>,
+    body: Bytes,
+    /// The reservation of the body's memory.
+    _space: Arc<Vec<OwnedSemaphorePermit>>,
+}
+
+/// The messages that a provider's compaction in a request stands for.
+#[derive(Clone, Debug)]
+pub(super) struct CompactedOriginals {
+    /// The index of the unit with the compaction.
+    pub(super) at: usize,
+    items: Arc<RestoredItems>,
+    protocol: Protocol,
+}
+
+impl CompactibleRequest {
+    /// Returns a request that asks the provider for a compaction, now or when it is long.
+    pub(super) fn of(
+        proxy: &Arc<Proxy>,
+        client_request: &Arc<ClientRequest>,
+        content: &RequestBody,
+    ) -> Option<Arc<Self>> {
+        let body = content.bytes.clone();
+        let has = |word: &str| memmem::find(&body, word.as_bytes()).is_some();
+        let asks = client_request.route.is_compaction
+            || has("\"compaction_trigger\"")
+            || has("\"compact_")
+            || client_request.protocol() == Protocol::Responses && has("\"context_management\"");
+        let (proxy, client_request) = (proxy.clone(), client_request.clone());
+        asks.then(|| Arc::new(Self { proxy, client_request, body, _space: content.space() }))
+    }
+
+    /// Saves the history that a compaction stands for, and audits the compaction if it can be read.
+    /// Returns the record of it, if the conversation is known.
+    pub(super) async fn keep(
+        self: &Arc<Self>,
+        content: String,
+        conversation: Option<&Conversation>,
+    ) -> Option<CompactionRecord> {
+        let session = match conversation {
+            Some(conversation) => {
+                let state = conversation.state.lock().await;
+                let ledger = state.session.as_ref().map(|session| session.ledger.clone());
+                Some(conversation.id.clone()).zip(ledger)
+            }
+            None => None,
+        };
+        let this = self.clone();
+        let keeping = tokio::task::spawn_blocking(move || {
+            this.save(&content, session).unwrap_or_else(|error| {
+                let why = "the model cannot read what a compaction of the provider stands for";
+                this.proxy.warn(&format!("{why}: {error}"));
+                None
+            })
+        });
+        keeping.await.unwrap_or_default()
+    }
+
+    fn save(
+        &self,
+        content: &str,
+        session: Option<(String, TokenLedger)>,
+    ) -> Result<Option<CompactionRecord>> {
+        let (originals, protocol) = (&self.proxy.originals, self.client_request.protocol());
+        let owner = self.client_request.owner();
+        let id = originals.provider_id(protocol, content, &owner);
+        let Some(mut saved) = self.history(&owner)? else { return Ok(None) };
+        saved.session = session.as_ref().map(|(conversation, _)| conversation.clone());
+        if self.proxy.settings.config.retrieval != RetrievalBy::Off
+            && !self.client_request.route.is_bedrock
+        {
+            originals.save_provider(&id, &saved)?;
+        }
+        let Some((conversation, ledger)) = session else { return Ok(None) };
+        let restored = originals.with_parents(&id, saved);
+        let entry = |(id, message)| Arc::new(Entry::in_memory(EntryId::from(id), message));
+        let entries = restored.messages(protocol).map(entry).collect();
+        let history = SummarisedHistory::new(conversation, ledger, entries);
+        if protocol == Protocol::Messages {
+            let audited = history.audit(&self.proxy, &[].into(), content);
+            return Ok(audited.map(|(_, record)| record));
+        }
+        let compacted = Compacted {
+            summary: OPAQUE.to_owned(),
+            first_kept_entry_id: EntryId::from("provider"),
+            tokens_before: history.tokens()?,
+            tokens_after: None,
+            details: None,
+            staying: Vec::new(),
+            projections: Vec::new(),
+        };
+        Ok(Some(record_compaction(&self.proxy, history.conversation(), None, &compacted)))
+    }
+
+    /// Returns the history of the request: since the last compaction whose originals are saved.
+    fn history(&self, owner: &[u8]) -> Result<Option<SavedItems>> {
+        let (originals, protocol) = (&self.proxy.originals, self.client_request.protocol());
+        let body = with_stored(&self.proxy, &self.client_request, self.body.clone())?;
+        let text = String::from_utf8_lossy(&body);
+        let Some(mut saved) = WholeBody::of(originals, protocol, &text, owner, true).to_save else {
+            return Ok(None);
+        };
+        let known = saved.items.iter().enumerate().rev().find_map(|(at, item)| {
+            let id = originals.provider_id(protocol, &compaction_in(protocol, item.get())?, owner);
+            originals.has(&id).then_some((at, id))
+        });
+        if let Some((at, id)) = known {
+            saved.items.drain(..at);
+            saved.parent = Some(id);
+        }
+        if protocol == Protocol::Responses {
+            saved.items.retain(|item| compaction_in(protocol, item.get()).is_none());
+        }
+        Ok(Some(saved))
+    }
+}
+
+impl CompactedOriginals {
+    /// Returns the originals of the last compaction in a request, if ctx saw it made for this client.
+    pub(super) fn of(
+        proxy: &Proxy,
+        client_request: &ClientRequest,
+        request: &Request<'_>,
+    ) -> Option<Self> {
+        let protocol = request.protocol;
+        let units = request.units.iter().enumerate().rev();
+        let (at, content) = units.filter_map(|(at, unit)| Some((at, unit.compaction()?))).next()?;
+        let id = proxy.originals.provider_id(protocol, &content, &client_request.owner());
+        Some(Self { at, items: proxy.originals.restore_provider(&id)?, protocol })
+    }
+
+    /// Returns them with their ids, oldest first.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (String, Message)> {
+        self.items.messages(self.protocol)
+    }
+
+    /// Returns the message that tells the model of them, after the compaction.
+    pub(super) fn note() -> Message {
+        let note = format!(
+            "[ctx: the earlier messages of this conversation were compacted; {RECALL} finds them by \
+             their words, and {EXPAND} with their id returns all of one]"
+        );
+        Message::text(Role::User, note)
+    }
+}
+
+/// Whether a body may have a compaction, whose originals have to be read.
+pub(super) fn may_be_in(body: &[u8]) -> bool {
+    memmem::find(body, b"compaction").is_some()
+}
