@@ -14,6 +14,7 @@ pub mod mcp;
 mod private_files;
 pub mod proxy;
 pub mod rpc;
+pub mod stats;
 mod status;
 pub mod trace;
 
