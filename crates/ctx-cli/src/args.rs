@@ -13,6 +13,7 @@ mod memory;
 mod names;
 mod recall;
 mod serve;
+mod stats;
 mod workspace;
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub(crate) use memory::{
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
+pub(crate) use stats::Stats;
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
@@ -123,6 +125,8 @@ pub(crate) enum Command {
     Engines(Engines),
     /// Run a proxy between any agent and its provider that keeps requests inside the window
     Serve(Serve),
+    /// Show what ctx saved: tokens, dollars, compactions, by day, project, client or model
+    Stats(Stats),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object per line
     Rpc,
     /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions

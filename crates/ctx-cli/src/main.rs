@@ -90,6 +90,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Context(args) => commands::context::run(&global, &args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Serve(args) => commands::serve::run(&global, &args, out),
+        Command::Stats(args) => commands::stats::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),

@@ -179,8 +179,11 @@ impl Stats {
             key,
             figures: sums.figures(origin),
         };
-        let mut rows: Vec<StatsRow> =
-            self.groups.iter().map(|((origin, key), sums)| row(*origin, key.clone(), sums)).collect();
+        let mut rows: Vec<StatsRow> = self
+            .groups
+            .iter()
+            .map(|((origin, key), sums)| row(*origin, key.clone(), sums))
+            .collect();
         if self.by != GroupBy::Day {
             rows.sort_by_key(|row| (row.origin, Reverse(row.figures.tokens_saved)));
         }

@@ -23,5 +23,6 @@ pub(crate) mod replay;
 pub(crate) mod rpc;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod why;

@@ -52,6 +52,7 @@ mod rpc;
 mod said;
 mod serve;
 mod sessions;
+mod stats;
 mod support;
 mod undo;
 mod workspace;

@@ -45,7 +45,8 @@ fn total(requests: Vec<Record>) -> Figures {
 
 #[test]
 fn requests_are_summed_by_day_and_client() {
-    let all = || vec![record(0, 0, 9_000, 9_000), record(1, 1, 20_000, 8_000), record(2, 1, 900, 950)];
+    let all =
+        || vec![record(0, 0, 9_000, 9_000), record(1, 1, 20_000, 8_000), record(2, 1, 900, 950)];
     let days = report(GroupBy::Day, None, all());
     let keys: Vec<_> = days.rows.iter().map(|row| row.key.as_deref().unwrap()).collect();
     assert_eq!(keys, ["1970-01-01", "1970-01-02"]);
@@ -80,7 +81,8 @@ fn dollars_saved_compare_with_a_full_history_that_is_cached_as_well() {
     let mut second = record(1, 0, 100_000, 20_000);
     (second.prompt_tokens, second.cached_tokens) = (Some(20_000), Some(15_000));
     second.unchanged_prefix = Tokens(15_000);
-    let saved = |second: &Record| total(vec![record(0, 0, 90_000, 90_000), second.clone()]).saved_usd;
+    let saved =
+        |second: &Record| total(vec![record(0, 0, 90_000, 90_000), second.clone()]).saved_usd;
     let close = |found: Option<f64>, expected: f64| {
         assert!((found.unwrap() - expected).abs() < 1e-9, "{found:?} {expected}");
     };
@@ -111,7 +113,8 @@ fn failures_recoveries_expansions_and_compactions_are_counted() {
         summarised: None,
         undone,
     };
-    let mut all = vec![record(0, 0, 20_000, 8_000), record(1, 0, 20_000, 8_000), record(2, 0, 9, 9)];
+    let mut all =
+        vec![record(0, 0, 20_000, 8_000), record(1, 0, 20_000, 8_000), record(2, 0, 9, 9)];
     all[0].attempts = 2;
     all[0].actions.insert("retrieval".to_owned(), 3);
     all[0].compaction = Some(compaction(false));
@@ -157,7 +160,8 @@ fn replays_are_counted_apart_from_records() {
     stats.add_trace(&session(vec![record(0, 0, 9_000, 9_000)]));
     stats.add_replay(&replay, &file);
     let report = stats.report();
-    let origins: Vec<_> = report.totals.iter().map(|row| (row.origin, row.figures.requests)).collect();
+    let origins: Vec<_> =
+        report.totals.iter().map(|row| (row.origin, row.figures.requests)).collect();
     assert_eq!(origins, [(Origin::Measured, 1), (Origin::Simulated, 2)]);
     let figures = &report.totals[1].figures;
     assert_eq!((figures.tokens_saved, figures.saved_usd), (40_000, Some(4.0)));
@@ -169,7 +173,8 @@ fn replays_are_counted_apart_from_records() {
 fn damaged_records_are_skipped_and_counted() {
     let home = tempfile::tempdir().unwrap();
     assert!(StoredRecords::read(&home.path().join("none")).unwrap().sessions.is_empty());
-    let line = |number| serde_json::json!({ "record": record(number, 0, 9_000, 8_000) }).to_string();
+    let line =
+        |number| serde_json::json!({ "record": record(number, 0, 9_000, 8_000) }).to_string();
     let (first, second) = (line(0), line(1));
     // Without `client` and `project`, as written by earlier versions.
     let info = r#"{"session":{"id":"a","title":"t"}}"#;
