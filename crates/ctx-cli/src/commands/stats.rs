@@ -194,7 +194,7 @@ fn rows(report: &StatsReport, total: &StatsRow) -> String {
     ];
     let of_origin = report.rows.iter().filter(|row| row.origin == total.origin);
     let mut rows: Vec<Vec<Cell>> = of_origin
-        .map(|row| cells(row.key.as_deref().map_or("unknown".into(), escaped).into_owned(), row))
+        .map(|row| cells(row.key.as_deref().map_or_else(|| "unknown".to_owned(), escaped), row))
         .collect();
     if rows.len() > 1 {
         rows.push(cells("total".to_owned(), total));
