@@ -35,7 +35,7 @@ function tableOf(report, rows) {
       figure("After", (row) => row.tokensAfter, whole),
       figure("Saved", (row) => row.tokensSaved, whole, { share: (row) => row.tokensSaved / most }),
       figure("USD saved", (row) => row.savedUsd, dollars),
-      figure("Cache hit rate", (row) => row.cacheHitRate, exactPercent),
+      figure("Cache hits", (row) => row.cacheHitRate, exactPercent),
       figure("Compactions", (row) => row.compactions, whole),
       figure("Facts kept", (row) => row.factsKept, exactPercent),
       figure("Overflows avoided", (row) => row.overflowsAvoided, whole),

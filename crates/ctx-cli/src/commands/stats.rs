@@ -8,10 +8,11 @@ use ctx_server::trace::StoredRecords;
 use ctx_session::{DiscoveredSession, Home};
 
 use super::replay::replayed;
+use super::sessions::short_project;
 use crate::args::{self, Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::files::{Existing, write_beside};
-use crate::format::{counted, escaped, minute, percent, thousands, usd};
+use crate::format::{counted, minute, percent, thousands, usd};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::session_args::homes;
 
@@ -141,19 +142,19 @@ fn source(report: &StatsReport, total: &StatsRow) -> String {
     let Figures { requests, reported, priced, overflows_avoided, failed, .. } = total.figures;
     let mut text = match total.origin {
         Origin::Measured => format!(
-            "records of ctx serve: before is what the client sent, after what ctx sent; the \
-             provider reported the tokens of {} of {} requests",
+            "records of ctx serve; tokens before: what the client sent, after: what ctx sent, as \
+             the provider reported for {} of {} requests",
             thousands(reported),
             thousands(requests),
         ),
         Origin::Simulated => format!(
-            "{} replayed: before is the full history, after what ctx would have sent",
+            "{} replayed; tokens before: the full history, after: what ctx would have sent",
             counted(usize::try_from(report.replayed_sessions).unwrap_or(usize::MAX), "session"),
         ),
     };
     if overflows_avoided > 0 {
         let n = thousands(overflows_avoided);
-        text.push_str(&format!("; {n} would not have fitted into the window"));
+        text.push_str(&format!("; {n} would not have fitted into the window without ctx"));
     }
     if failed > 0 {
         text.push_str(&format!("; {} failed", thousands(failed)));
@@ -172,6 +173,20 @@ fn signed(n: i64) -> String {
 /// Columns dropped on a narrow terminal, in this order.
 const SPARED: [&str; 6] = ["after", "before", "expanded", "recovered", "facts kept", "compactions"];
 
+/// The columns after the first. The last two are only measured.
+const COLUMNS: [&str; 10] = [
+    "requests",
+    "before",
+    "after",
+    "saved",
+    "USD saved",
+    "cache hits",
+    "compactions",
+    "facts kept",
+    "recovered",
+    "expanded",
+];
+
 fn rows(report: &StatsReport, total: &StatsRow) -> String {
     let first = match report.by {
         GroupBy::Day => "day (UTC)",
@@ -179,26 +194,20 @@ fn rows(report: &StatsReport, total: &StatsRow) -> String {
         GroupBy::Client => "client",
         GroupBy::Model => "model",
     };
-    let header = [
-        first,
-        "requests",
-        "before",
-        "after",
-        "saved",
-        "USD saved",
-        "cache hits",
-        "compactions",
-        "facts kept",
-        "recovered",
-        "expanded",
-    ];
+    let columns = COLUMNS.len() - if total.origin == Origin::Measured { 0 } else { 2 };
+    let header: Vec<_> = [first].into_iter().chain(COLUMNS).take(columns + 1).collect();
+    let named = |key: &str| match report.by {
+        GroupBy::Project => short_project(key),
+        GroupBy::Day | GroupBy::Client | GroupBy::Model => key.to_owned(),
+    };
     let of_origin = report.rows.iter().filter(|row| row.origin == total.origin);
     let mut rows: Vec<Vec<Cell>> = of_origin
-        .map(|row| cells(row.key.as_deref().map_or_else(|| "unknown".to_owned(), escaped), row))
+        .map(|row| cells(row.key.as_deref().map_or_else(|| "unknown".to_owned(), named), row))
         .collect();
     if rows.len() > 1 {
         rows.push(cells("total".to_owned(), total));
     }
+    rows.iter_mut().for_each(|row| row.truncate(header.len()));
     Table::new(&header, rows, header.len()).without(&SPARED).fitted()
 }
 
