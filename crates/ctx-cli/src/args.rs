@@ -14,6 +14,7 @@ mod names;
 mod recall;
 mod serve;
 mod setup;
+mod stats;
 mod workspace;
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ pub(crate) use memory::{
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
 pub(crate) use setup::{Doctor, Run, Setup};
+pub(crate) use stats::Stats;
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
@@ -129,6 +131,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Point a client at the proxy, or undo that; without a client, list them
     Setup(Setup),
+    /// Show what ctx saved: tokens, dollars, compactions, by day, project, client or model
+    Stats(Stats),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object per line
     Rpc,
     /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions

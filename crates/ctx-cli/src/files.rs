@@ -10,8 +10,12 @@ use tempfile::NamedTempFile;
 const PAGE_HEAD: u64 = 4096;
 
 /// Strings near the beginning of every page of ctx.
-const PAGE_MARKS: [&str; 3] =
-    ["<title>ctx replay</title>", "<title>ctx eval</title>", "<title>ctx eval compact</title>"];
+const PAGE_MARKS: [&str; 4] = [
+    "<title>ctx replay</title>",
+    "<title>ctx eval</title>",
+    "<title>ctx eval compact</title>",
+    "<title>ctx stats</title>",
+];
 
 /// Whether an existing file at an output path is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -232,7 +232,7 @@ impl<'a> ReplayRun<'a> {
             }
         }
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
-        let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
+        let costs = self.charge(answer, (raw, raw_cached), (sent, cached))?;
 
         let totals = &mut self.report.totals;
         totals.requests += 1;
@@ -254,7 +254,8 @@ impl<'a> ReplayRun<'a> {
             cached_tokens: cached,
             unchanged_prefix,
             fits: sent <= limit,
-            cost_usd,
+            cost_usd: costs.map(|(_, with)| with),
+            cost_without_usd: costs.map(|(without, _)| without),
             recalled_tokens,
             trimmed_messages,
             actions,
@@ -274,13 +275,13 @@ impl<'a> ReplayRun<'a> {
         self.report.details.push(RequestDetail { edits, components, forms });
     }
 
-    /// Adds the cost of both requests to the totals, and returns the cost with ctx.
+    /// Adds the costs of both requests to the totals, and returns them: without ctx, with ctx.
     fn charge(
         &mut self,
         answer: &Entry,
         raw: (Tokens, Tokens),
         sent: (Tokens, Tokens),
-    ) -> Result<Option<f64>> {
+    ) -> Result<Option<(f64, f64)>> {
         let Some(prices) = self.prices else { return Ok(None) };
         let reported = answer.message()?.meta.usage.and_then(|usage| usage.answer());
         let output = match reported {
@@ -291,7 +292,7 @@ impl<'a> ReplayRun<'a> {
         let (without, with) = (cost(raw), cost(sent));
         *self.report.totals.cost_without_usd.get_or_insert_default() += without;
         *self.report.totals.cost_with_usd.get_or_insert_default() += with;
-        Ok(Some(with))
+        Ok(Some((without, with)))
     }
 
     fn finish(self) -> ReplayReport {

@@ -74,6 +74,8 @@ pub struct RequestReport {
     pub fits: bool,
     /// The cost of the request, in USD; null if the model has no price.
     pub cost_usd: Option<f64>,
+    /// The cost of the request with the full history, in USD; null if the model has no price.
+    pub cost_without_usd: Option<f64>,
     /// Tokens that long-term memory recalled for this request. Tokens recalled for earlier requests
     /// may still be in it.
     pub recalled_tokens: Tokens,

@@ -84,7 +84,7 @@ function tables(page) {
   });
   for (const [id, table] of [["equal", page.equal], ["replay", page.replay], ["once", page.once]]) {
     byId(`${id}-table`).append(table.element);
-    hintAtScrolling(byId(`${id}-table`));
+    tellOfMore(byId(`${id}-table`));
   }
 }
 

@@ -1,5 +1,6 @@
 //! The pages of ctx: the inspector, a page with a JSON API under `/api` that shows sessions request
-//! by request, and the reports of `ctx replay` and `ctx eval` as [files](pages).
+//! by request, and the reports of `ctx replay`, `ctx eval` and `ctx stats` as
+//! [files](pages).
 //!
 //! A source lists sessions, and opens each for its requests, entries and compactions.
 //! [`replay::Replays`] is the source of transcripts (files, and the sessions of a home); the
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use axum::Router;
 use ctx_server::http::Shutdown;
 use ctx_server::proxy::Proxy;
+use ctx_server::trace::Trace;
 use tokio::sync::Semaphore;
 
 pub use memory::MemorySearch;
@@ -45,6 +47,8 @@ const LISTENERS: usize = 64;
 /// Serves the page and its API.
 pub struct Inspector {
     sources: Vec<Arc<dyn Source>>,
+    /// The records of a proxy.
+    trace: Option<Arc<Trace>>,
     memory: MemorySearch,
     has_token: bool,
     shutdown: Shutdown,
@@ -62,12 +66,13 @@ impl Inspector {
     /// Creates an inspector of these sources, queried in order.
     fn of(sources: Vec<Arc<dyn Source>>, memory: MemorySearch, shutdown: Shutdown) -> Self {
         let listeners = Arc::new(Semaphore::new(LISTENERS));
-        Self { sources, memory, has_token: false, shutdown, listeners }
+        Self { sources, trace: None, memory, has_token: false, shutdown, listeners }
     }
 
     /// Adds the conversations of a proxy.
     #[must_use]
     pub fn with_proxy(mut self, proxy: Arc<Proxy>) -> Self {
+        self.trace = Some(proxy.trace().clone());
         self.sources.insert(0, Arc::new(Proxied::of(proxy)));
         self
     }

@@ -21,6 +21,7 @@ use super::response::{ApiError, ApiResult, accepted, json_of};
 use super::shape::{EntriesQuery, EntryQuery};
 use super::source::{SessionView, SourceState};
 use ctx_server::http::Access;
+use ctx_server::stats::Stats;
 
 /// The time that a request waits for a session that is being read, before it returns the progress.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -37,6 +38,7 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
     let api = Router::new()
         .route("/server", get(server))
         .route("/sessions", get(sessions))
+        .route("/stats", get(stats))
         .nest("/sessions/{id}", session)
         .route("/memory", get(memory))
         .route("/events", get(listen))
@@ -74,6 +76,16 @@ async fn sessions(Shared(inspector): InspectorState) -> ApiResult {
         Ok(heads)
     });
     json_of(&json!({ "sessions": heads.await? }))
+}
+
+async fn stats(Shared(inspector): InspectorState) -> ApiResult {
+    let report = blocking(move || {
+        let mut stats = Stats::default();
+        let sessions = inspector.trace.iter().flat_map(|trace| trace.sessions());
+        sessions.for_each(|session| stats.add_trace(&session));
+        Ok(stats.report())
+    });
+    json_of(&report.await?)
 }
 
 #[derive(Deserialize, Default)]

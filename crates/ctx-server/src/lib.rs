@@ -15,6 +15,7 @@ mod private_files;
 pub mod proxy;
 pub mod rpc;
 pub mod running;
+pub mod stats;
 mod status;
 pub mod trace;
 

@@ -10,7 +10,7 @@ use crate::table::terminal_columns;
 
 /// Every listed command, by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Start here", &["sessions", "status", "replay", "inspect"]),
+    ("Start here", &["sessions", "status", "replay", "inspect", "stats"]),
     ("Keep an agent inside its window", &["run", "setup", "serve", "mcp", "chat", "rpc"]),
     (
         "Work on a session",

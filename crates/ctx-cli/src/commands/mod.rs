@@ -28,5 +28,6 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod setup;
+pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod why;

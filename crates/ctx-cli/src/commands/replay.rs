@@ -8,7 +8,7 @@ use ctx_eval::{Baseline, ReplayReport, SessionReport};
 use ctx_runtime::Stores;
 
 use super::status::calibrated;
-use crate::args::{Global, Replay};
+use crate::args::{Fit, Global, Replay, Summaries};
 use crate::failure::misuse;
 use crate::files::{Existing, write_beside};
 use crate::format::{counted, escaped, percent, shortened, thousands, usd, wrapped};
@@ -27,9 +27,38 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
 }
 
 fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Result<ReplayReport> {
+    let fit = (&args.fit, &args.summaries);
+    let Replayed { report, writer } = replayed(global, fit, path, args.page.html.is_some(), out)?;
+    if report.requests.is_empty() {
+        out.warn("no requests to replay: the transcript has no answers of a model");
+    }
+    warn_of_fallbacks(&report, writer.as_deref(), out);
+    if let Some(page) = &args.page.html {
+        let existing = Existing::page(page, args.page.force);
+        write_beside(path, page, existing, |writer| {
+            Ok(ctx_inspector::pages::replay::write(&report, writer)?)
+        })?;
+        out.note(format!("page written to {}", page.display()));
+    }
+    Ok(report)
+}
+
+/// A replay, and the model that was to write its summaries.
+pub(super) struct Replayed {
+    pub(super) report: ReplayReport,
+    writer: Option<String>,
+}
+
+/// Replays a session; `details` are those of [`ctx_eval::ReplaySetup`].
+pub(super) fn replayed(
+    global: &Global,
+    fit: (&Fit, &Summaries),
+    path: &Path,
+    details: bool,
+    out: &Out,
+) -> anyhow::Result<Replayed> {
     let transcript = setup::open(path, out)?;
     let line = transcript.messages_with_compactions(None)?.items;
-    let fit = (&args.fit, &args.summaries);
     let fitted = setup::fit(global, fit, path, &transcript, Stores::discarding(), out)?;
     let session = SessionReport::of(path, &transcript)?;
     let replay = ctx_eval::ReplaySetup {
@@ -39,7 +68,7 @@ fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Res
         profile: fitted.profile,
         model: fitted.model,
         prices: fitted.prices,
-        details: args.page.html.is_some(),
+        details,
     };
     let bar = out.progress("replaying messages", line.len());
     let report = setup::block_on(ctx_eval::replay(&line, session, &replay, |done| {
@@ -47,19 +76,7 @@ fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Res
     }));
     bar.finish_and_clear();
     let warnings = engine_health::report(&*replay.engine, out);
-    let report = ReplayReport { warnings, ..report? };
-    if report.requests.is_empty() {
-        out.warn("no requests to replay: the transcript has no answers of a model");
-    }
-    warn_of_fallbacks(&report, fitted.writer.as_deref(), out);
-    if let Some(page) = &args.page.html {
-        let existing = Existing::page(page, args.page.force);
-        write_beside(path, page, existing, |writer| {
-            Ok(ctx_inspector::pages::replay::write(&report, writer)?)
-        })?;
-        out.note(format!("page written to {}", page.display()));
-    }
-    Ok(report)
+    Ok(Replayed { report: ReplayReport { warnings, ..report? }, writer: fitted.writer })
 }
 
 /// Warns that the requested model did not write all summaries, with the first reason.

@@ -171,6 +171,17 @@ fn shown(path: Option<&PathBuf>) -> Option<String> {
     path.map(|path| path.display().to_string())
 }
 
+/// Shortens a project's path for a table: its end, with `~` for the home folder.
+pub(super) fn short_project(project: &str) -> String {
+    let home = std::env::home_dir().unwrap_or_default().display().to_string();
+    let below = project.strip_prefix(&home).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let text = below.map_or(project.to_owned(), |rest| format!("~{rest}"));
+    match text.chars().count().checked_sub(PROJECT_CHARS) {
+        None | Some(0) => text,
+        Some(more) => format!("…{}", text.chars().skip(more + 1).collect::<String>()),
+    }
+}
+
 impl SessionRow {
     fn found(session: DiscoveredSession) -> Self {
         Self {
@@ -199,15 +210,7 @@ impl SessionRow {
     }
 
     fn project(&self) -> String {
-        let Some(project) = &self.project else { return "-".to_owned() };
-        let home = std::env::home_dir().unwrap_or_default().display().to_string();
-        let below =
-            project.strip_prefix(&home).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let text = below.map_or(project.clone(), |rest| format!("~{rest}"));
-        match text.chars().count().checked_sub(PROJECT_CHARS) {
-            None | Some(0) => text,
-            Some(more) => format!("…{}", text.chars().skip(more + 1).collect::<String>()),
-        }
+        self.project.as_deref().map_or_else(|| "-".to_owned(), short_project)
     }
 
     fn id(&self) -> String {

@@ -54,6 +54,7 @@ mod said;
 mod serve;
 mod sessions;
 mod setup;
+mod stats;
 mod support;
 mod undo;
 mod workspace;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::Room;
 
 /// A server that runs until dropped.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     #[cfg_attr(
         not(unix),
@@ -26,7 +26,7 @@ struct Served {
 }
 
 impl Served {
-    fn start(room: &Room, args: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(room: &Room, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut all = vec!["serve", "--json"];
         if !args.contains(&"--listen") {
             all.extend(["--listen", "127.0.0.1:0"]);
@@ -60,26 +60,26 @@ impl Served {
         let length = body.len();
         let head = format!(
             "{head} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer k\r\nconnection: close\r\n\
-             content-length: {length}\r\n\r\n{body}",
+             user-agent: a-client/1.0\r\ncontent-length: {length}\r\n\r\n{body}",
             self.address
         );
         stream.write_all(head.as_bytes()).expect("it reads");
         stream
     }
 
-    fn ask(&self, head: &str, body: &str) -> String {
+    pub(crate) fn ask(&self, head: &str, body: &str) -> String {
         whole(self.send(head, body))
     }
 
     #[cfg(unix)]
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         let done = Command::new("kill").args([signal, &id]).status().expect("kill runs");
         assert!(done.success());
     }
 
     #[cfg(unix)]
-    fn end(mut self) -> (ExitStatus, String, String) {
+    pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         let status = self.child.wait().expect("it ends");
         let (mut out, mut err) = (String::new(), String::new());
         self.stdout.read_to_string(&mut out).expect("text");
@@ -102,12 +102,12 @@ fn whole(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
+pub(crate) fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
     let builder = FakeProvider::builder().script(script).respond(|_| Step::text("hello"));
     builder.start().expect("loopback can be listened on")
 }
 
-const CHAT: &str = "POST /v1/chat/completions";
+pub(crate) const CHAT: &str = "POST /v1/chat/completions";
 
 fn hi(stream: bool) -> String {
     let messages = json!([{ "role": "user", "content": "hi" }]);

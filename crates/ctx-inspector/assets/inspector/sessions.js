@@ -37,6 +37,7 @@ export function showSessions(root, { query, signal }) {
   const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [text]]) => el("option", { value: name }, text)));
   order.value = kept.order;
   const count = el("p", { class: "matches", role: "status" });
+  const saved = el("p", { class: "lede", hidden: true });
   const table = makeTable({
     caption: "Sessions. The button of a row opens it.",
     kind: "sessions",
@@ -51,7 +52,7 @@ export function showSessions(root, { query, signal }) {
       el("div", { class: "titled" }, el("h1", {}, "Sessions"), count),
       el("div", { class: "tools" },
         field("Search sessions", search), field("Order", order))),
-    content);
+    saved, content);
 
   const apply = () => {
     [kept.q, kept.order] = [search.value, order.value];
@@ -76,6 +77,9 @@ export function showSessions(root, { query, signal }) {
       // After going back, scroll to the session that was open.
       if (isFirst && table.current >= 0) reveal(table, table.current);
       isFirst = false;
+      const [total] = (await ask("stats", { signal })).totals;
+      saved.hidden = !total;
+      if (total) saved.textContent = `Proxy, measured: ${savedOf(total)}`;
     } catch (error) {
       if (error.name !== "AbortError") content.replaceChildren(failed(error, load));
     }

@@ -19,3 +19,10 @@ function tellOfMore(scrolled) {
   observer.observe(scrolled);
   observer.observe(scrolled.firstElementChild);
 }
+
+// Returns the sums of `ctx stats` in a sentence.
+function savedOf({ requests, tokensBefore, tokensSaved, savedUsd, overflowsAvoided }) {
+  const usd = typeof savedUsd === "number" ? ` and ${dollars(savedUsd)}` : "";
+  const fitted = overflowsAvoided ? ` ${whole(overflowsAvoided)} would not have fitted into the window.` : "";
+  return `${plural(tokensSaved, "token")} (${exactPercent(tokensSaved / Math.max(1, tokensBefore))})${usd} saved in ${plural(requests, "request")}.${fitted}`;
+}

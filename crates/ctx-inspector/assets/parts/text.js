@@ -46,6 +46,7 @@ function widthOf(share) {
 
 function dollars(n) {
   if (typeof n !== "number") return NOTHING;
+  if (n < 0) return `-${dollars(-n)}`;
   if (n >= 100000) return `$${short(n)}`;
   if (n === 0 || n >= 100) return `$${whole(n)}`;
   if (n < 0.0001) return "< $0.0001";

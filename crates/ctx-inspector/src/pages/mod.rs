@@ -1,4 +1,5 @@
-//! The pages: a replay and an evaluation, each as one file, and the inspector as a server's page.
+//! The pages: a replay, an evaluation and what was saved, each as one file, and the inspector as a
+//! server's page.
 //!
 //! All have the same frame and the same parts: `assets/pages.css`, and the scripts of
 //! `assets/parts/`. A page that is a file is self-contained: style, script and data are inline, and
@@ -9,6 +10,7 @@ pub mod bench;
 pub mod eval;
 pub mod replay;
 pub(crate) mod served;
+pub mod stats;
 
 use std::io::{self, BufWriter, Write};
 

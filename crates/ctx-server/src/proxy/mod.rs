@@ -25,6 +25,7 @@ mod headers;
 mod held_answer;
 mod learned_window;
 mod limits;
+mod origin;
 mod parallel;
 mod passthrough;
 mod pending;
@@ -76,6 +77,7 @@ pub use config::{
     ClientCompaction, CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig,
     UpstreamsConfig,
 };
+pub(crate) use pending::is_plausible;
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size

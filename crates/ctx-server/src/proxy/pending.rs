@@ -179,7 +179,7 @@ impl Drop for PendingRequest {
 }
 
 /// Whether a provider's count is plausible: some providers count only uncached tokens.
-pub(super) fn is_plausible(counted: u64, estimated: u64) -> bool {
+pub(crate) fn is_plausible(counted: u64, estimated: u64) -> bool {
     counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
 }
 

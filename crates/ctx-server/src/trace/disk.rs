@@ -11,7 +11,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
-use super::{Record, SessionInfo};
+use super::{Record, SessionInfo, SessionTrace, StoredRecords};
 use crate::private_files::{self, LruFiles, file_of, id_of, unwritable};
 
 /// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
@@ -223,20 +223,58 @@ impl Writer {
         let Ok(files) = fs::read_dir(&self.folder) else { return };
         for path in files.flatten().map(|file| file.path()) {
             let Some(id) = id_of(&path) else { continue };
-            let Ok((info, rows)) = read_all(&path, &id) else { continue };
-            self.cache().restore(info, rows);
+            let short = |record: Record| without_entries(&record);
+            let Ok(file) = read_all(&path, &id, short) else { continue };
+            self.cache().restore(file.info, file.rows);
         }
     }
 }
 
-/// Records without entries, and their positions.
-type PositionedRecords = Vec<(Record, RecordPosition)>;
+/// Reads the records of a folder without their entries.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`] if the folder exists and cannot be listed.
+pub(super) fn read_folder(folder: &Path) -> Result<StoredRecords> {
+    let mut stored = StoredRecords::default();
+    let files = match fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(stored),
+        Err(error) => {
+            return Err(Error::new(ErrorKind::Io, "cannot list the records of `ctx serve`")
+                .with("path", folder.display())
+                .hint("check the permissions of the folder, or set CTX_HOME")
+                .source(error));
+        }
+    };
+    for path in files.flatten().map(|file| file.path()) {
+        let Some(id) = id_of(&path) else { continue };
+        let whole = |record: Record| Record { entries: Vec::new(), ..record };
+        let Ok(file) = read_all(&path, &id, whole) else {
+            stored.damaged += 1;
+            continue;
+        };
+        stored.damaged += file.damaged;
+        let requests = file.rows.into_iter().map(|(record, _)| Arc::new(record)).collect();
+        stored.sessions.push(SessionTrace { info: Arc::new(file.info), requests });
+    }
+    Ok(stored)
+}
 
-/// Reads a file without the entries of its records. Invalid lines are skipped.
-fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, PositionedRecords)> {
+/// The content of a file.
+struct TraceFile {
+    info: SessionInfo,
+    rows: Vec<(Record, RecordPosition)>,
+    /// Lines that are not records of this conversation.
+    damaged: u64,
+}
+
+/// Reads a file; `keep` returns what is kept of a record. Invalid lines are skipped and counted.
+fn read_all(path: &Path, id: &str, keep: fn(Record) -> Record) -> io::Result<TraceFile> {
     let mut file = BufReader::new(ctx_disk::open(path)?);
     let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
-    let (mut rows, mut offset, mut line): (PositionedRecords, _, _) = (Vec::new(), 0, Vec::new());
+    let (mut rows, mut damaged) = (Vec::<(Record, RecordPosition)>::new(), 0);
+    let (mut offset, mut line) = (0, Vec::new());
     loop {
         line.clear();
         let read = (&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
@@ -247,14 +285,14 @@ fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, PositionedRecords
             Ok(TraceLine::Session(known)) if known.id == id => info = known,
             Ok(TraceLine::Record(record)) if record.session == id => {
                 let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
-                rows.push((without_entries(&record), RecordPosition { offset, length }));
+                rows.push((keep(*record), RecordPosition { offset, length }));
             }
             Ok(TraceLine::Undone(entry)) => {
                 rows.iter_mut().for_each(|(record, _)| record.undo(&entry));
             }
-            _ => {}
+            _ => damaged += 1,
         }
         offset += read as u64;
     }
-    Ok((info, rows))
+    Ok(TraceFile { info, rows, damaged })
 }

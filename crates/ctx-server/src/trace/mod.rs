@@ -13,7 +13,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::Result;
@@ -64,6 +64,27 @@ pub struct SessionTrace {
     pub info: Arc<SessionInfo>,
     /// Its requests, oldest first. Early ones may have been evicted.
     pub requests: Vec<Arc<Record>>,
+}
+
+/// The records in a folder.
+#[derive(Clone, Debug, Default)]
+pub struct StoredRecords {
+    /// The conversations, in no order.
+    pub sessions: Vec<SessionTrace>,
+    /// Skipped lines: they are damaged, or of a later version. A file that cannot be read counts
+    /// as one.
+    pub damaged: u64,
+}
+
+impl StoredRecords {
+    /// Reads the folder of a [`Trace`], which a server may be writing. A missing folder is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if the folder exists and cannot be listed.
+    pub fn read(folder: &Path) -> Result<Self> {
+        disk::read_folder(folder)
+    }
 }
 
 /// The records of a server.

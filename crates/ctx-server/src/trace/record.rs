@@ -28,6 +28,10 @@ pub struct SessionInfo {
     pub profile: String,
     /// The token counter.
     pub counter: String,
+    /// The client's name in its `user-agent`, without the version; null if unknown.
+    pub client: Option<String>,
+    /// The folder in which the client works, as it tells the model; null if unknown.
+    pub project: Option<String>,
 }
 
 /// The outcome of a request.

@@ -8,6 +8,7 @@ use ctx_session::clock;
 use super::Attempt;
 use crate::hosted::{AssembledRequest, HostedSession};
 use crate::proxy::conversation::{Conversation, ConversationState};
+use crate::proxy::origin;
 use crate::proxy::redacted::preview;
 use crate::proxy::summary_record::record_compaction;
 use crate::proxy::units::first_user_unit;
@@ -90,6 +91,8 @@ impl Attempt<'_> {
             engine: session.resolved.engine.id.clone(),
             profile: session.resolved.profile.name().to_owned(),
             counter: session.ledger.counter().kind.name().to_owned(),
+            client: origin::client(&self.client_request.headers),
+            project: origin::project(self.request.system.as_deref(), self.units),
         }
     }
 }

@@ -1,0 +1,50 @@
+//! The arguments of `ctx stats`.
+
+use clap::{Args, ValueEnum};
+use ctx_server::stats::GroupBy;
+
+use super::Page;
+
+/// What `ctx serve` saved is measured, from its records. What ctx would have saved in the sessions of
+/// your agents is simulated, as `ctx replay` does; no model is called. The two are never added to
+/// each other.
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// What a row is about; days are in UTC
+    #[arg(long, value_name = "KEY", value_enum, default_value = "day")]
+    pub(crate) by: By,
+    /// Only requests since then: a date, or an age such as 12h, 7d, 2w
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Include simulated figures of recorded sessions [default: if `ctx serve` has no records]
+    #[arg(long)]
+    pub(crate) sessions: bool,
+    /// Replay at most this many sessions, the newest
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) last: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
+
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    Day,
+    Project,
+    Client,
+    Model,
+}
+
+impl From<By> for GroupBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Day => Self::Day,
+            By::Project => Self::Project,
+            By::Client => Self::Client,
+            By::Model => Self::Model,
+        }
+    }
+}

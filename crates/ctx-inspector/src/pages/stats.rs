@@ -1,0 +1,46 @@
+//! What was saved as one HTML page.
+
+use std::io::{self, Write};
+
+use ctx_server::stats::StatsReport;
+
+use super::Frame;
+
+const FRAME: Frame<'_> = Frame {
+    name: "stats",
+    // The same tables as on the page of an evaluation.
+    style: include_str!("../../assets/eval.css"),
+    body: include_str!("../../assets/stats.html"),
+    script: include_str!("../../assets/stats.js"),
+};
+
+/// Writes the page that shows `report` to `out`.
+///
+/// # Errors
+///
+/// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+pub fn write(report: &StatsReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    FRAME.write(report, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_server::stats::{Figures, Origin, StatsRow};
+
+    use super::*;
+    use crate::pages::tests::{NASTY, check_page, data, written};
+
+    fn page(key: &str) -> String {
+        let key = Some(key.to_owned());
+        let row = StatsRow { origin: Origin::Measured, key, figures: Figures::default() };
+        let report = StatsReport { rows: vec![row], ..StatsReport::default() };
+        written(|out| write(&report, out))
+    }
+
+    #[test]
+    fn the_page_is_complete_and_escapes_names() {
+        let nasty = page(NASTY);
+        check_page(&FRAME, &page("text"), &nasty);
+        assert_eq!(data(&nasty)["rows"][0]["key"], NASTY);
+    }
+}
