@@ -135,6 +135,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages into a folder: `ctx.1`, and one page per command
+    #[command(hide = true)]
+    Man {
+        /// The folder, which must exist
+        folder: PathBuf,
+    },
     /// Serve an engine library on stdin and stdout: how ctx runs untrusted libraries
     #[command(hide = true)]
     EngineHost {
