@@ -34,7 +34,7 @@ fn a_wheel_lists_each_of_its_files() {
     zip.by_name("ctxkeep-1.2.3.dist-info/RECORD").unwrap().read_to_string(&mut record).unwrap();
     let listed = record.lines().map(|line| line.split(',').next().unwrap().to_owned());
     assert_eq!(files, listed.collect());
-    let hash = "sha256=mjppxCsoNUUsBqGeNwLp3OgXyJrAcqQnnT9hN5o7lVA";
+    let hash = "sha256=mjpF0BUxog6JrGrhCwsL6wSSrNchajaKoGLRpf7K-c0";
     let binary = record.lines().find(|line| line.contains("/scripts/ctx,")).unwrap();
     assert!(binary.ends_with(&format!("{hash},6")), "{binary}");
 }
