@@ -60,7 +60,7 @@ runs wheel "$work/venv/bin/ctxkeep"
 python3 -m zipfile --test "$files"/ctxkeep-*.whl >/dev/null
 
 # The packages of other systems are optional, and offline they cannot be found.
-clean_path=$(dirname "$(command -v node)"):$PATH
+clean_path=$(dirname "$(command -v node)"):/usr/local/bin:/usr/bin:/bin
 clean npm npm install --global --prefix "$work/npm" --offline --no-audit --no-fund --loglevel=error \
     "$files/ctxkeep-$version.tgz" "$files/ctxkeep-linux-x64-$version.tgz"
 runs npm "$work/npm/bin/ctx"

@@ -49,11 +49,7 @@ const PLATFORMS: [Platform; 5] = [
         wheel: &["macosx_11_0_arm64"],
         npm: ("darwin", "arm64"),
     },
-    Platform {
-        target: "x86_64-pc-windows-msvc",
-        wheel: &["win_amd64"],
-        npm: ("win32", "x64"),
-    },
+    Platform { target: "x86_64-pc-windows-msvc", wheel: &["win_amd64"], npm: ("win32", "x64") },
 ];
 
 impl Platform {
@@ -156,7 +152,10 @@ fn known(target: &str) -> Result<&'static Platform> {
 fn put(out: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = out.join(name);
     fs::write(&path, bytes).with_context(|| path.display().to_string())?;
-    fs::write(out.join(format!("{name}.sha256")), format!("{:x}  {name}\n", Sha256::digest(bytes)))?;
+    fs::write(
+        out.join(format!("{name}.sha256")),
+        format!("{:x}  {name}\n", Sha256::digest(bytes)),
+    )?;
     println!("{} ({:.1} MiB)", path.display(), bytes.len() as f64 / f64::from(1 << 20));
     Ok(())
 }

@@ -23,7 +23,10 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     let mut entries = vec![
         Entry::program(format!("{scripts}/{}", platform.program()), fs::read(&release.binary)?),
         Entry::program(format!("{scripts}/{launcher}"), text),
-        Entry::file(format!("{info}/METADATA"), metadata(version, &fs::read_to_string(root.join("README.md"))?)),
+        Entry::file(
+            format!("{info}/METADATA"),
+            metadata(version, &fs::read_to_string(root.join("README.md"))?),
+        ),
         Entry::file(format!("{info}/WHEEL"), wheel(platform.wheel)),
     ];
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
