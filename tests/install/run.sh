@@ -34,6 +34,7 @@ dist() { cargo xtask dist --out "$@"; }
 if [ "${1:-}" = --quick ]; then
     binary=${CTX_BINARY:-$target/debug/ctx}
     [ -x "$binary" ] || cargo build --locked --package ctx-cli
+    strip -o "$work/ctx" "$binary" && binary=$work/ctx
 else
     dist "$work/first"
     binary=$target/x86_64-unknown-linux-musl/dist/ctx

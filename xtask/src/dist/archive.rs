@@ -12,7 +12,7 @@ use super::Entry;
 pub(super) fn tar_gz(mut entries: Vec<Entry>) -> Result<Vec<u8>> {
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     // The header of gzip names a system, which is not the one that builds.
-    let gzip = GzBuilder::new().operating_system(255).write(Vec::new(), Compression::best());
+    let gzip = GzBuilder::new().operating_system(255).write(Vec::new(), Compression::default());
     let mut tar = tar::Builder::new(gzip);
     for Entry { path, bytes, is_executable } in &entries {
         let mut header = tar::Header::new_ustar();
@@ -29,7 +29,7 @@ pub(super) fn tar_gz(mut entries: Vec<Entry>) -> Result<Vec<u8>> {
 /// Returns a zip archive, in the order of the entries. Its times are 1980, the first that zip has.
 pub(super) fn zip(entries: &[Entry]) -> Result<Vec<u8>> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_level(Some(9));
+    let options = SimpleFileOptions::default();
     for Entry { path, bytes, is_executable } in entries {
         zip.start_file(path.as_str(), options.unix_permissions(mode(*is_executable)))?;
         zip.write_all(bytes)?;
