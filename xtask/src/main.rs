@@ -3,6 +3,9 @@
 //! - `cargo xtask plugins [--release] [--only NAME] [--skip NAME]` builds the engines in
 //!   `plugins/`, puts each with its manifest into `target/plugins/NAME/`, and prints
 //!   `target/plugins`.
+//! - `cargo xtask dist [--tar] [--wheel] [--npm] [--binary FILE] [--target TRIPLE] [--out DIR]
+//!   [--base-url URL]` writes the files of a release into `target/dist`: archive, wheel, packages of npm,
+//!   installers, each with its checksum. The default is all of them, of a static binary that it builds.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
 //! - `cargo xtask fit [DATA]` says how many of the labelled pairs of statements the built-in weights
@@ -17,6 +20,7 @@
 //!   of recorded sessions.
 
 mod ablate;
+mod dist;
 mod docs;
 #[cfg(test)]
 mod examples;
@@ -32,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-const TASKS: &str = "usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | \
+const TASKS: &str = "usage: cargo xtask plugins | dist | home | fit [DATA] | ablate DATA | \
                      label-facts DATA [--print] | label-sections DATA [--print] | docs [DATA]";
 
 fn main() -> Result<()> {
@@ -40,6 +44,7 @@ fn main() -> Result<()> {
     let task = args.next().with_context(|| TASKS)?;
     let given = match task.as_str() {
         "plugins" => return plugins::run(args),
+        "dist" => return dist::run(args),
         "home" => return home::run(args),
         _ => args.next(),
     };

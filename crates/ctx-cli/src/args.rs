@@ -150,6 +150,12 @@ pub(crate) enum Command {
     /// Answer a hook of Claude Code: an event on stdin, text for the context on stdout
     #[command(hide = true)]
     Hook,
+    /// Write the manual pages into a folder: `ctx.1`, and one page per command
+    #[command(hide = true)]
+    Man {
+        /// The folder, which must exist
+        folder: PathBuf,
+    },
     /// Serve an engine library on stdin and stdout: how ctx runs untrusted libraries
     #[command(hide = true)]
     EngineHost {

@@ -100,6 +100,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions { shell } => commands::completions::run(shell),
+        Command::Man { folder } => commands::completions::write_manual(&folder),
         Command::EngineHost { library } => {
             host_library(&library)?;
             Ok(ExitCode::SUCCESS)

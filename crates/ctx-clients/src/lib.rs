@@ -9,6 +9,7 @@
 
 mod client;
 mod environment;
+mod files;
 mod format;
 mod launch;
 mod record;

@@ -143,7 +143,7 @@ impl Client {
                 ],
             ),
             Self::Codex => {
-                let text = crate::setup::read(&self.settings_path(scope, environment)?)?;
+                let text = crate::files::read(&self.settings_path(scope, environment)?)?;
                 let provider = codex_provider(&text.unwrap_or_default());
                 let key: Vec<&str> = match &provider {
                     Some(name) => vec!["model_providers", name, "base_url"],
@@ -194,7 +194,7 @@ impl Client {
     ) -> Result<Vec<(Family, String)>> {
         let mut found = Vec::new();
         for file in self.base_url_files(scope, &Proxy::at(""), environment)? {
-            let text = crate::setup::read(&file.path)?.unwrap_or_default();
+            let text = crate::files::read(&file.path)?.unwrap_or_default();
             for setting in &file.settings {
                 let Some(family) = setting.address_of else { continue };
                 let value = file.format.get(&text, &setting.key);
@@ -300,7 +300,7 @@ impl Client {
         environment: &Environment,
     ) -> Result<Vec<Setting>> {
         let path = self.settings_path(scope, environment)?;
-        let text = crate::setup::read(&path)?.unwrap_or_default();
+        let text = crate::files::read(&path)?.unwrap_or_default();
         let key = ["models".to_owned(), "providers".to_owned()];
         let providers =
             Format::Json.get(&text, &key).map_err(|error| error.with("path", path.display()))?;

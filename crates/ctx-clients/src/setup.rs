@@ -1,14 +1,14 @@
 //! Edits the configuration of a client.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_disk::{FileLock, io_error};
+use ctx_disk::FileLock;
 use serde_json::Value;
 use similar::TextDiff;
 
+use crate::files::{read, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
 use crate::{Client, Format, Scope};
@@ -163,27 +163,6 @@ pub fn diff(path: &Path, before: &str, after: &str) -> String {
     let name = path.display().to_string();
     let texts = TextDiff::from_lines(before, after);
     texts.unified_diff().context_radius(2).header(&name, &name).to_string()
-}
-
-/// Returns the text of a file; `None` if it does not exist.
-pub(crate) fn read(path: &Path) -> Result<Option<String>> {
-    match ctx_disk::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(io_error("cannot read the configuration", path, e)),
-    }
-}
-
-/// Replaces a file, and keeps who may read it.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let permissions = fs::metadata(path).map(|found| found.permissions());
-    ctx_disk::create_private_dir(ctx_disk::parent(path))?;
-    ctx_disk::write_atomic(path, bytes)?;
-    match permissions {
-        Ok(kept) => fs::set_permissions(path, kept)
-            .map_err(|e| io_error("cannot restore the permissions", path, e)),
-        Err(_) => Ok(()),
-    }
 }
 
 /// A rename would replace a read-only file too.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use ctx_core::Result;
 use ctx_disk::{FileLock, io_error};
 
+use crate::files::write;
 use crate::record::{self, RecordedFile};
-use crate::setup::write;
 use crate::{Client, Scope};
 
 /// Planned restorations of a client's files. Nothing is written before [`apply`](Self::apply).

@@ -100,7 +100,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
 }
 
 /// Returns cargo's target folder.
-fn target() -> Result<PathBuf> {
+pub(crate) fn target() -> Result<PathBuf> {
     let manifest = crate::root().join("Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
     Ok(metadata.target_directory.into_std_path_buf())

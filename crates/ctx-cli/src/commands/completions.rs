@@ -1,8 +1,10 @@
-//! `ctx completions`.
+//! `ctx completions` and `ctx man`.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
@@ -13,5 +15,11 @@ pub(crate) fn run(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ctx", &mut script);
     std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn write_manual(folder: &Path) -> anyhow::Result<ExitCode> {
+    clap_mangen::generate_to(Cli::command(), folder)
+        .with_context(|| format!("cannot write manual pages into {}", folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,62 @@
+//! Builds the binary. Static ones are linked with zig, which brings a C++ compiler for musl.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::Platform;
+
+const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
+/// Maximum size of the binary for Linux, in bytes.
+const MAX_SIZE: u64 = 25 << 20;
+
+pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
+    let is_static = platform.target.ends_with("-musl");
+    run(Command::new("rustup").args(["target", "add", platform.target]))?;
+    let mut command = if is_static {
+        let tools = tools(&target.join("dist-tools"))?;
+        let mut command = Command::new(tools.join("cargo-zigbuild"));
+        command.arg("zigbuild").env("PATH", first_in_path(&tools)?);
+        command
+    } else {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.arg("build");
+        command
+    };
+    command.args(["--profile", "dist", "--locked", "--package", "ctx-cli", "--bin", "ctx"]);
+    command.args(["--target", platform.target]).arg("--target-dir").arg(target);
+    run(command.current_dir(crate::root()))?;
+    let binary = target.join(platform.target).join("dist").join(platform.program());
+    let size = binary.metadata().with_context(|| binary.display().to_string())?.len();
+    if is_static && size > MAX_SIZE {
+        bail!("{} has {size} bytes, more than {MAX_SIZE}", binary.display());
+    }
+    Ok(binary)
+}
+
+/// Installs the tools into a folder, if they are not there. Returns the folder of their programs.
+fn tools(folder: &Path) -> Result<PathBuf> {
+    let bin = folder.join("bin");
+    if !bin.join("cargo-zigbuild").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        run(Command::new(bin.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
+    }
+    Ok(bin)
+}
+
+/// Returns `PATH` with a folder before all others.
+fn first_in_path(folder: &Path) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(folders)?)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}
