@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
 use crate::serve::{CHAT, Served, provider};
 use crate::support::Room;
 
