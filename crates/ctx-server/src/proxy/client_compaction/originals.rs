@@ -1,5 +1,6 @@
 //! Saves the items that a compaction item replaces: one of ctx, or one of the provider.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -159,7 +160,12 @@ impl OriginalItems {
         let mut parent = newest.parent;
         let mut bytes: usize = newest.items.iter().map(|item| item.get().len()).sum();
         let mut parts = vec![newest.items];
-        while let Some(of) = parent.as_deref().filter(|_| bytes <= MOST_RESTORED) {
+        // A provider may give one content twice, so that a compaction is its own parent.
+        let mut known = HashSet::from([id.to_owned()]);
+        while let Some(of) = parent.as_deref()
+            && bytes <= MOST_RESTORED
+            && known.insert(of.to_owned())
+        {
             let Ok(saved) = self.read(of) else { break };
             bytes += saved.items.iter().map(|item| item.get().len()).sum::<usize>();
             (parent, _) = (saved.parent, parts.push(saved.items));

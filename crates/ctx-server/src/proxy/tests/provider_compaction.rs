@@ -281,6 +281,20 @@ async fn a_second_compaction_stands_for_the_first_one_too() {
 }
 
 #[tokio::test]
+async fn a_compaction_that_is_its_own_parent_ends() {
+    for way in WAYS {
+        let rig = Rig::new(reader(), Set::default()).await;
+        let all = [way.compaction("same"), user("And the stork?"), long().remove(1)];
+        for _ in 0..2 {
+            rig.compacted(way, &all, "same").await;
+        }
+        let next = [way.compaction("same"), user("Which number has it?")];
+        let sent = rig.asked(way, &next, "Bearer k").await;
+        assert!(sent[1].to_string().contains(FACT), "{way:?}: {}", sent[1]);
+    }
+}
+
+#[tokio::test]
 async fn equal_summaries_of_two_conversations_give_nothing_of_either() {
     let way = Way::Block;
     let rig = Rig::new(reader(), Set::default()).await;
