@@ -53,7 +53,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     }
     if args.json {
         let undo = format!("ctx setup {} --undo", client.id());
-        return report(client, &changes, is_written, Some(undo), out);
+        return report(client, &changes, is_written, Some(&undo), out);
     }
     if changes.is_empty() {
         out.line(format!("{client} is set up already for {}", proxy.url()))?;
@@ -126,7 +126,7 @@ fn report(
     client: Client,
     changes: &[Change],
     is_written: bool,
-    undo: Option<String>,
+    undo: Option<&str>,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
     let files: Vec<_> =
