@@ -34,18 +34,18 @@ impl Client {
                 if environment.variable("ENABLE_TOOL_SEARCH").is_none() {
                     launch.variables.push(("ENABLE_TOOL_SEARCH", "true".to_owned()));
                 }
-                // The user's settings win over the environment, and this flag over them.
-                if self.addresses(&Scope::User, environment).is_ok_and(|found| !found.is_empty()) {
-                    let settings =
-                        json!({ "env": { "ANTHROPIC_BASE_URL": url(Family::Anthropic) } });
-                    launch.args = vec!["--settings".to_owned(), settings.to_string()];
-                }
+                // Settings files win over the environment, and this flag over them.
+                let settings = json!({ "env": { "ANTHROPIC_BASE_URL": url(Family::Anthropic) } });
+                launch.args = vec!["--settings".to_owned(), settings.to_string()];
             }
             Self::Codex => {
                 let files = self.base_url_files(&Scope::User, proxy, environment);
                 let settings = files.into_iter().flatten().flat_map(|file| file.settings);
                 // The value is TOML.
-                let flags = settings.map(|set| format!("{}={}", set.key.join("."), set.value));
+                let flags = settings.map(|set| {
+                    let names = set.key.iter().map(|name| toml_edit::Key::new(name).to_string());
+                    format!("{}={}", names.collect::<Vec<_>>().join("."), set.value)
+                });
                 launch.args = flags.flat_map(|flag| ["-c".to_owned(), flag]).collect();
             }
             Self::Opencode => {
@@ -66,7 +66,12 @@ impl Client {
             Self::Gemini => &[("GOOGLE_GEMINI_BASE_URL", Family::Gemini)],
             Self::Qwen => &[("OPENAI_BASE_URL", Family::OpenAi)],
             Self::Aider => {
-                &[("OPENAI_API_BASE", Family::OpenAi), ("ANTHROPIC_API_BASE", Family::Anthropic)]
+                // The second name wins over Aider's configuration file.
+                &[
+                    ("OPENAI_API_BASE", Family::OpenAi),
+                    ("AIDER_OPENAI_API_BASE", Family::OpenAi),
+                    ("ANTHROPIC_API_BASE", Family::Anthropic),
+                ]
             }
             Self::Sdk => &[
                 ("OPENAI_BASE_URL", Family::OpenAi),

@@ -21,6 +21,20 @@ impl Proxy {
         Self { url: url.strip_suffix("/v1").unwrap_or(url).to_owned() }
     }
 
+    /// Whether a URL is that of this proxy, with any path. Names of this machine are equal.
+    #[must_use]
+    pub fn is_at(&self, url: &str) -> bool {
+        fn host_and_port(url: &str) -> Option<(String, &str)> {
+            let authority = url.split_once("://")?.1.split('/').next()?;
+            let authority = authority.rsplit('@').next()?;
+            let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+            let is_local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].contains(&host);
+            let host = if is_local { "localhost" } else { host };
+            Some((host.to_ascii_lowercase(), port))
+        }
+        host_and_port(url).is_some_and(|found| Some(found) == host_and_port(&self.url))
+    }
+
     /// Returns the URL, without a slash at its end.
     #[must_use]
     pub fn url(&self) -> &str {

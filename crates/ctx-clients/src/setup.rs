@@ -11,7 +11,7 @@ use similar::TextDiff;
 use crate::files::{read, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
-use crate::{Client, Format, Scope};
+use crate::{Client, Family, Format, Scope};
 
 /// A planned change of a client's configuration. Nothing is written before [`apply`](Self::apply).
 #[derive(Debug)]
@@ -43,13 +43,24 @@ pub enum OtherServer {
     Replace,
 }
 
+impl FileEdit {
+    /// Reads a file, without a change yet.
+    fn of(path: PathBuf, format: Format) -> Result<Self> {
+        check_writable(&path)?;
+        let before = read(&path)?;
+        let after = before.clone().unwrap_or_default();
+        Ok(Self { path, before, after, format, settings: Vec::new() })
+    }
+}
+
 impl Setup {
     /// Plans the change. `records` is the folder that [`apply`](Self::apply) stores copies in.
     ///
     /// # Errors
     ///
     /// `Corrupt` if a file is malformed; `Io` if it cannot be read or may not be written; `Conflict`
-    /// if it names another server, which is neither public nor from an earlier setup.
+    /// if it names another server, which is neither public nor from an earlier setup, or several
+    /// servers with one API.
     pub fn plan(
         client: Client,
         scope: Scope,
@@ -68,36 +79,31 @@ impl Setup {
         Ok(setup)
     }
 
-    fn plan_file(&mut self, file: ConfigFile, is_ours: impl Fn(&Value) -> bool) -> Result<()> {
-        let path = fs::canonicalize(&file.path).unwrap_or(file.path);
+    fn plan_file(&mut self, file: ConfigFile, is_replaced: impl Fn(&Value) -> bool) -> Result<()> {
+        let path = target(file.path)?;
         let named = |error: Error| error.with("path", path.display());
         let known = self.files.iter().position(|edit| edit.path == path);
         let mut edit = match known {
             Some(at) => self.files.swap_remove(at),
-            None => {
-                check_writable(&path)?;
-                let before = read(&path)?;
-                let after = before.clone().unwrap_or_default();
-                FileEdit {
-                    path: path.clone(),
-                    before,
-                    after,
-                    format: file.format,
-                    settings: Vec::new(),
-                }
-            }
+            None => FileEdit::of(path.clone(), file.format)?,
         };
+        let mut servers: Vec<(Family, Value)> = Vec::new();
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
-            if let Some(value) = &before
-                && setting.address_of.is_some()
-                && *value != setting.value
-                && !is_public(value)
-                && !is_ours(value)
-            {
-                return Err(
-                    other_server(self.client, &setting.key, value).with("path", path.display())
-                );
+            let is_other = |value: &&Value| **value != setting.value && !is_public(value);
+            match (setting.address_of, before.as_ref()) {
+                (Some(family), Some(server)) if is_other(&server) => {
+                    if !is_replaced(server) {
+                        return Err(named(other_server(self.client, &setting.key, family, server)));
+                    }
+                    if servers.iter().any(|(known, other)| *known == family && other != server) {
+                        return Err(named(several_servers(self.client, family)));
+                    }
+                    servers.push((family, server.clone()));
+                }
+                // It is a choice of the user.
+                (None, Some(value)) if *value != setting.value && !value.is_object() => continue,
+                _ => {}
             }
             edit.after =
                 file.format.set(&edit.after, &setting.key, Some(&setting.value)).map_err(named)?;
@@ -127,15 +133,12 @@ impl Setup {
         let _lock = FileLock::with_default_timeout(records)?;
         let base = record::next(records, self.client)?;
         let mut files = Vec::new();
-        for (number, file) in self.files.iter().enumerate() {
+        for file in &self.files {
             if read(&file.path)? != file.before {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "the file has changed in the meantime",
-                )
-                .with("path", file.path.display())
-                .hint("repeat the command"));
+                return Err(has_changed(&file.path));
             }
+        }
+        for (number, file) in self.files.iter().enumerate() {
             let backup = ctx_disk::beside(&base, &format!("-{number}.backup"));
             if let Some(before) = &file.before {
                 ctx_disk::write_atomic(&backup, before.as_bytes())?;
@@ -162,7 +165,8 @@ impl Setup {
 pub fn diff(path: &Path, before: &str, after: &str) -> String {
     let name = path.display().to_string();
     let texts = TextDiff::from_lines(before, after);
-    texts.unified_diff().context_radius(2).header(&name, &name).to_string()
+    // Lines beside a change can have keys.
+    texts.unified_diff().context_radius(0).header(&name, &name).to_string()
 }
 
 /// A rename would replace a read-only file too.
@@ -185,13 +189,40 @@ fn is_public(value: &Value) -> bool {
     ["api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"].contains(&host)
 }
 
-fn other_server(client: Client, key: &[String], value: &Value) -> Error {
-    let url = value.as_str().unwrap_or_default();
-    let message = format!(
-        "{client} sends its requests to another server already: {} is {url}",
-        key.join(".")
-    );
+fn other_server(client: Client, key: &[String], family: Family, server: &Value) -> Error {
+    let url = server.as_str().unwrap_or_default();
+    let key = key.join(".");
+    let message = format!("{client} sends its requests to another server already: {key} is {url}");
     Error::new(ErrorKind::Conflict, message).hint(format!(
-        "`ctx serve --upstream {url}` sends requests there; repeat this command with --replace"
+        "`ctx serve --upstream {}={url}` sends requests there; repeat this command with --replace",
+        family.name()
     ))
+}
+
+/// The proxy has one upstream for each API: the key of one server would be sent to another.
+fn several_servers(client: Client, family: Family) -> Error {
+    let name = family.name();
+    let message = format!("{client} has several servers with the API of {name}");
+    Error::new(ErrorKind::Conflict, message)
+        .hint("set the address of one of them yourself, to the URL of `ctx serve`")
+}
+
+/// Returns the error of a file that changed between a plan and its application.
+pub(crate) fn has_changed(path: &Path) -> Error {
+    Error::new(ErrorKind::Conflict, "the file has changed in the meantime")
+        .with("path", path.display())
+        .hint("repeat the command")
+}
+
+/// Returns the file that a path leads to.
+fn target(path: PathBuf) -> Result<PathBuf> {
+    match fs::canonicalize(&path) {
+        Ok(target) => Ok(target),
+        Err(_) if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) => {
+            Err(Error::new(ErrorKind::NotFound, "the configuration is a link to a missing file")
+                .with("path", path.display())
+                .hint("create the file, or remove the link"))
+        }
+        Err(_) => Ok(path),
+    }
 }

@@ -163,7 +163,10 @@ fn another_server_is_replaced_only_on_request() {
     let path = place.write(".codex/config.toml", text);
     let error = place.plan_at(Client::Codex, URL, OtherServer::Refuse).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(error.hint_text().unwrap().contains("--upstream http://gateway/v1"), "{error:?}");
+    assert!(
+        error.hint_text().unwrap().contains("--upstream openai=http://gateway/v1"),
+        "{error:?}"
+    );
     place.set_up(Client::Codex);
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
     let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment);
@@ -188,6 +191,41 @@ fn a_run_keeps_the_server_of_the_user() {
     assert_eq!(upstreams(&place, Client::Sdk), [other]);
     place.set_up(Client::Codex);
     assert_eq!(upstreams(&place, Client::Codex), [], "what ctx wrote is not a server");
+}
+
+#[test]
+fn servers_with_different_keys_do_not_become_one() {
+    let place = Place::new();
+    let two =
+        r#"{"models":{"providers":{"a":{"baseUrl":"http://a/v1"},"b":{"baseUrl":"http://b/v1"}}}}"#;
+    place.write(".openclaw/openclaw.json", two);
+    let error = place.plan_at(Client::Openclaw, URL, OtherServer::Replace).unwrap_err();
+    assert!(error.to_string().contains("several servers"), "{error}");
+}
+
+#[test]
+fn a_file_that_changes_after_the_plan_is_not_restored() {
+    let place = Place::new();
+    let path = place.write(".qwen/.env", "A=1\n");
+    place.set_up(Client::Qwen);
+    let undo = Undo::plan(&place.records(), Client::Qwen, &Scope::User).unwrap();
+    fs::write(&path, "A=2\n").unwrap();
+    assert_eq!(undo.apply(&place.records()).unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(fs::read_to_string(path).unwrap(), "A=2\n");
+}
+
+#[test]
+fn a_proxy_is_known_by_each_name_of_this_machine() {
+    let proxy = Proxy::at("http://127.0.0.1:878");
+    for (url, is_it) in [
+        ("http://localhost:878/v1", true),
+        ("http://[::1]:878", true),
+        ("http://127.0.0.1:8787/v1", false),
+        ("http://10.0.0.1:878", false),
+        ("no url", false),
+    ] {
+        assert_eq!(proxy.is_at(url), is_it, "{url}");
+    }
 }
 
 #[cfg(unix)]

@@ -8,6 +8,7 @@ use ctx_disk::{FileLock, io_error};
 
 use crate::files::write;
 use crate::record::{self, RecordedFile};
+use crate::setup::has_changed;
 use crate::{Client, Scope};
 
 /// Planned restorations of a client's files. Nothing is written before [`apply`](Self::apply).
@@ -88,12 +89,18 @@ impl Undo {
     ///
     /// # Errors
     ///
-    /// `Io` if a file cannot be written; the records then stay.
+    /// `Conflict` if a file has changed since the plan; `Io` if a file cannot be written. The records
+    /// then stay.
     pub fn apply(&self, records: &Path) -> Result<()> {
         if self.records.is_empty() {
             return Ok(());
         }
         let _lock = FileLock::with_default_timeout(records)?;
+        for (path, file) in &self.files {
+            if read(path)? != file.now {
+                return Err(has_changed(path));
+            }
+        }
         for (path, file) in self.files.iter().filter(|(_, file)| file.now != file.restored) {
             match &file.restored {
                 Some(bytes) => write(path, bytes)?,

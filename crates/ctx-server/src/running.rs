@@ -4,6 +4,8 @@
 //! lock when the process ends in any way, so a file that a killed server has left is not taken for
 //! a running one.
 
+use std::fs::TryLockError;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +24,9 @@ pub struct RunningServer {
     pub pid: u32,
     /// Its version.
     pub version: String,
+    /// Whether each request needs its token.
+    #[serde(default)]
+    pub needs_token: bool,
 }
 
 /// The registration of a server. It ends when this is dropped.
@@ -38,12 +43,23 @@ impl Registration {
     ///
     /// [`ErrorKind::Locked`] if another server of this home runs; [`ErrorKind::Io`] if the file
     /// cannot be written.
-    pub fn new(home: &Home, url: &str, patience: Duration) -> Result<Self> {
+    pub fn new(
+        home: &Home,
+        address: SocketAddr,
+        needs_token: bool,
+        patience: Duration,
+    ) -> Result<Self> {
         let path = path(home);
         ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
         let lock = FileLock::with_timeout(&path, patience)?;
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let server = RunningServer { url: url.to_owned(), pid: std::process::id(), version };
+        // That of a killed server must not be taken for this one.
+        ctx_disk::remove(&path, "cannot remove the address of an earlier server")?;
+        let server = RunningServer {
+            url: url_for_clients(address),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            needs_token,
+        };
         let text = serde_json::to_vec(&server)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the address").source(cause))?;
         ctx_disk::write_atomic(&path, &text)?;
@@ -98,10 +114,28 @@ pub fn wait_until_ended(home: &Home, patience: Duration) -> Result<()> {
     }
 }
 
+/// Returns the URL for clients on this machine, also of a server that listens on all addresses.
+fn url_for_clients(address: SocketAddr) -> String {
+    let mut address = address;
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("http://{address}")
+}
+
+/// Whether a server holds the lock. Several processes may look at once.
 fn is_locked(path: &Path) -> Result<bool> {
-    match FileLock::try_exclusive(path) {
-        Err(error) if error.kind() == ErrorKind::Locked => Ok(true),
-        free => free.map(|_| false),
+    let sidecar = ctx_disk::sidecar_of(path);
+    let file = match ctx_disk::open(&sidecar) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        file => file.map_err(|e| ctx_disk::io_error("cannot open the lock file", &sidecar, e))?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(e)) => Err(ctx_disk::io_error("cannot read the lock", &sidecar, e)),
     }
 }
 
@@ -113,17 +147,19 @@ fn path(home: &Home) -> PathBuf {
 mod tests {
     use super::*;
 
-    const URL: &str = "http://127.0.0.1:1";
+    fn register(home: &Home) -> Result<Registration> {
+        Registration::new(home, "0.0.0.0:1".parse().unwrap(), false, Duration::ZERO)
+    }
 
     #[test]
     fn a_server_is_found_until_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         assert_eq!(running(&home).unwrap(), None);
-        let server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        let server = register(&home).unwrap();
         let found = running(&home).unwrap().unwrap();
-        assert_eq!((found.url.as_str(), found.pid), (URL, std::process::id()));
-        let second = Registration::new(&home, URL, Duration::ZERO).unwrap_err();
+        assert_eq!((found.url.as_str(), found.pid), ("http://127.0.0.1:1", std::process::id()));
+        let second = register(&home).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::Locked);
         assert_eq!(wait_until_ended(&home, Duration::ZERO).unwrap_err().kind(), ErrorKind::Timeout);
         drop(server);
@@ -135,12 +171,12 @@ mod tests {
     fn the_file_of_a_killed_server_is_no_server() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
-        let server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        let server = register(&home).unwrap();
         let text = std::fs::read(path(&home)).unwrap();
         drop(server);
         std::fs::write(path(&home), text).unwrap();
         assert_eq!(running(&home).unwrap(), None);
-        let _server = Registration::new(&home, URL, Duration::ZERO).unwrap();
+        let _server = register(&home).unwrap();
         std::fs::write(path(&home), "{").unwrap();
         assert_eq!(running(&home).unwrap_err().kind(), ErrorKind::Corrupt);
     }

@@ -39,7 +39,7 @@ pub(crate) struct Setup {
     /// Write without a question
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Print JSON
+    /// Print JSON; nothing is written without --yes
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ctx_clients::Proxy;
 use ctx_core::{
     ContextView, Counter, Entry, EntryId, Error, ErrorKind, Message, Role, TokenLedger, Tokens,
 };
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::memory;
+use super::run::PROXY_URL;
 use crate::args::Global;
 use crate::out::Out;
 use crate::setup;
@@ -74,11 +76,13 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the client's requests go to the proxy of this home.
+/// Whether the client's requests go through a proxy of this home, which puts back itself what a
+/// summary lost.
 fn passes_proxy() -> anyhow::Result<bool> {
     let url = std::env::var("ANTHROPIC_BASE_URL").unwrap_or_default();
-    let server = running(&Home::from_env()?)?;
-    Ok(server.is_some_and(|server| url.starts_with(&server.url)))
+    let of_run = std::env::var(PROXY_URL).ok();
+    let server = running(&Home::from_env()?)?.map(|server| server.url);
+    Ok(of_run.iter().chain(&server).any(|proxy| Proxy::at(proxy).is_at(&url)))
 }
 
 fn has_memory(global: &Global) -> anyhow::Result<bool> {
@@ -90,30 +94,34 @@ fn put_back(event: &Event) -> anyhow::Result<Option<String>> {
     let Some(path) = event.transcript_path.as_ref().filter(|path| path.exists()) else {
         return Ok(None);
     };
-    // The proxy puts back what a summary lost itself.
     if passes_proxy()? {
         return Ok(None);
     }
-    let Some((summary, lost)) = lost(&Transcript::open(path)?)? else { return Ok(None) };
-    let done = Home::from_env()?.root.join("hooks").join(event.session_id.as_str());
-    if ctx_disk::read_to_string(&done).is_ok_and(|known| known == *summary) {
-        return Ok(None);
-    }
-    ctx_disk::create_private_dir(ctx_disk::parent(&done))?;
-    ctx_disk::write_atomic(&done, summary.as_bytes())?;
-    Ok(Some(lost))
-}
-
-/// Returns the newest summary of a transcript, and what it lost of the messages that it stands for.
-fn lost(transcript: &Transcript) -> anyhow::Result<Option<(EntryId, String)>> {
+    let transcript = Transcript::open(path)?;
     let context = transcript.context(None)?.entries;
-    let is_summary = |entry: &Entry| {
-        entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
-    };
     let Some(summary) = context.iter().rev().find(|entry| is_summary(entry)) else {
         return Ok(None);
     };
-    let (id, summary) = (summary.id().clone(), summary.message()?.plain_text());
+    let done = Home::from_env()?.root.join("hooks").join(event.session_id.as_str());
+    if ctx_disk::read_to_string(&done).is_ok_and(|known| known == **summary.id()) {
+        return Ok(None);
+    }
+    let lost = lost(&transcript, &context, &summary.message()?.plain_text())?;
+    ctx_disk::create_private_dir(ctx_disk::parent(&done))?;
+    ctx_disk::write_atomic(&done, summary.id().as_bytes())?;
+    Ok(lost)
+}
+
+fn is_summary(entry: &Entry) -> bool {
+    entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
+}
+
+/// Returns what a summary lost of the messages that it stands for.
+fn lost(
+    transcript: &Transcript,
+    context: &[Arc<Entry>],
+    summary: &str,
+) -> anyhow::Result<Option<String>> {
     let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
     let mut view = ContextView::new(TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0)));
     for item in transcript.main_line()? {
@@ -124,9 +132,9 @@ fn lost(transcript: &Transcript) -> anyhow::Result<Option<(EntryId, String)>> {
     // The newest message of a history is never part of its summary.
     let ask = Message::text(Role::User, "Summarise the conversation.");
     view.append(Arc::new(Entry::in_memory("ctx-ask", ask)))?;
-    let audited = ClientSummary::audit(History::of(&view)?, &summary, LOST_TOKENS, clock::now());
+    let audited = ClientSummary::audit(History::of(&view)?, summary, LOST_TOKENS, clock::now());
     let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
-    Ok(lost.map(|lost| (id, format!("{NOTE}\n{lost}"))))
+    Ok(lost.map(|lost| format!("{NOTE}\n{lost}")))
 }
 
 /// Returns the block of memory for a prompt, if memory is enabled.

@@ -9,6 +9,7 @@ use ctx_clients::{Client, Environment, Proxy, Scope};
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
 use ctx_server::http::Shutdown;
+use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
 use ctx_session::Home;
 
@@ -17,17 +18,22 @@ use crate::args::{Global, Run};
 use crate::out::Out;
 use crate::{setup, shutdown};
 
+/// Tells the hooks of a client which proxy it uses.
+pub(super) const PROXY_URL: &str = "CTX_PROXY_URL";
+
 pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<ExitCode> {
     let environment = Environment::from_process();
     let home = Home::from_env()?;
     let mut flags = args.proxy.serve();
-    let server = running(&home)?;
+    let server = running(&home)?.filter(|server| !server.needs_token);
     if flags.upstreams.is_empty() {
-        let is_running =
-            |url: &str| server.as_ref().is_some_and(|server| url.starts_with(&server.url));
-        let own = client(args).upstreams(&home.root.join("setup"), &environment)?;
-        let own = own.into_iter().filter(|(_, url)| !is_running(url));
-        flags.upstreams = own.map(|(family, url)| format!("{}={url}", family.name())).collect();
+        // Its own address in the client's configuration is not the client's server.
+        let listen = setup::config(global)?.section::<ServerConfig>()?.listen;
+        let mut own = vec![Proxy::at(&format!("http://{listen}"))];
+        own.extend(server.iter().map(|server| Proxy::at(&server.url)));
+        let found = client(args).upstreams(&home.root.join("setup"), &environment)?;
+        let found = found.into_iter().filter(|(_, url)| !own.iter().any(|own| own.is_at(url)));
+        flags.upstreams = found.map(|(family, url)| format!("{}={url}", family.name())).collect();
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
         let client = start(args, &Proxy::at(&server.url), &environment)?;
@@ -40,13 +46,19 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let shutdown = Shutdown::default();
     let bound = runtime.block_on(service.server.clone().bind())?;
     let proxy = Proxy::at(&bound.url());
+    let service = runtime.block_on(async { service.open(&bound) })?;
     let served = runtime.spawn(service.serve(bound, shutdown.clone()));
     let ended = start(args, &proxy, &environment).and_then(wait);
+    let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
+    shutdown::on_interrupt(move || interrupted.stop());
+    shutdown::on_term(move || terminated.stop());
     shutdown.stop();
-    runtime.block_on(served)??;
+    let finished = runtime.block_on(served);
     runtime.shutdown_background();
     log.report(out);
-    ended
+    let code = ended?;
+    finished?;
+    Ok(code)
 }
 
 fn client(args: &Run) -> Client {
@@ -63,7 +75,7 @@ fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result
     let launch = client.launch(proxy, environment);
     if launch.needs_setup {
         let addresses = client.addresses(&Scope::User, environment)?;
-        if !addresses.iter().any(|(_, url)| url.starts_with(proxy.url())) {
+        if !addresses.iter().any(|(_, url)| proxy.is_at(url)) {
             let message =
                 format!("{client} takes its provider's address from its configuration only");
             let id = client.id();
@@ -74,8 +86,11 @@ fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result
                 .into());
         }
     }
-    let mut command = Command::new(program);
+    // On Windows a name alone does not find a script of npm.
+    let found = program.to_str().and_then(|program| environment.find(program));
+    let mut command = Command::new(found.as_deref().unwrap_or(Path::new(program)));
     command.args(&launch.args).args(given).envs(launch.variables);
+    command.env(PROXY_URL, proxy.url());
     // Ctrl-C reaches the client from the terminal, and the proxy stays until it has ended.
     shutdown::on_interrupt(|| {});
     let client = command.spawn().map_err(|error| {
@@ -115,7 +130,7 @@ impl Log {
     fn open(home: &Home) -> anyhow::Result<Self> {
         let path = home.root.join("proxy").join("run.log");
         ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
-        let file = ctx_disk::private().write(true).create(true).truncate(true).open(&path);
+        let file = ctx_disk::private().append(true).create(true).open(&path);
         let file = file.map_err(|e| io_error("cannot open the log", &path, e))?;
         Ok(Self { path, file: Arc::new(Mutex::new(file)), warnings: Arc::default() })
     }

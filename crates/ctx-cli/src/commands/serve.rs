@@ -21,6 +21,12 @@ use crate::{setup, shutdown};
 /// How long a new server waits for another process that looks whether one runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The line of a server that is about to take over.
+const READY: &str = "ready";
+
+/// How long a server that takes over waits for running answers of the other one.
+const LONGEST_GRACE: Duration = Duration::from_secs(3_600);
+
 /// How long a server that takes over waits for the port.
 const FREE_PORT: Duration = Duration::from_secs(5);
 
@@ -44,12 +50,17 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let shutdown = Shutdown::default();
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {
+        if args.takes_over {
+            service.server.check_token()?;
+            out.line(READY)?;
+        }
         let bound = bind(&service, args).await?;
         if args.takes_over {
             // Connections wait in the queue of the port until the other server has ended.
-            wait_until_ended(&service.home, service.server.grace + PATIENCE)?;
+            wait_until_ended(&service.home, LONGEST_GRACE)?;
         }
-        let registered = Registration::new(&service.home, &bound.url(), PATIENCE);
+        let needs_token = service.server.needs_token();
+        let registered = Registration::new(&service.home, bound.address(), needs_token, PATIENCE);
         if let Err(error) = &registered
             && error.kind() != ErrorKind::Locked
         {
@@ -57,8 +68,13 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         }
         shutdown::on_interrupt(move || interrupted.stop());
         shutdown::on_term(move || terminated.stop());
-        announce(&service, &bound, args, out)?;
-        service.serve(bound, shutdown).await
+        let announced = announce(&service, &bound, args, out);
+        // The process that started a detached one may be gone.
+        if !args.detached {
+            announced?;
+        }
+        service.open(&bound)?.serve(bound, shutdown).await;
+        anyhow::Ok(())
     })?;
     // Summaries in progress must not delay the exit.
     runtime.shutdown_background();

@@ -7,6 +7,7 @@ use ctx_clients::{
     Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
 };
 use ctx_core::{Error, ErrorKind};
+use ctx_redact::Redactor;
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
 use ctx_session::Home;
@@ -45,22 +46,22 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         .files()
         .iter()
         .map(|file| (&file.path, file.before.clone().unwrap_or_default(), file.after.clone()))
-        .map(|(path, before, after)| (path.clone(), diff(path, &before, &after)))
+        .map(|(path, before, after)| (path.clone(), shown_diff(path, &before, &after)))
         .collect();
     let is_written = confirm(args, &changes, "write this?", out)?;
     if is_written {
         setup.apply(&records)?;
     }
+    let project = if args.project { " --project" } else { "" };
+    let undo = format!("ctx setup {}{project} --undo", client.id());
     if args.json {
-        let undo = format!("ctx setup {} --undo", client.id());
         return report(client, &changes, is_written, Some(&undo), out);
     }
     if changes.is_empty() {
         out.line(format!("{client} is set up already for {}", proxy.url()))?;
     } else if is_written {
         out.line(format!("{client} now sends its requests to {}", proxy.url()))?;
-        let project = if args.project { " --project" } else { "" };
-        out.note(format!("`ctx setup {}{project} --undo` restores its files", client.id()));
+        out.note(format!("`{undo}` restores its files"));
     }
     if !args.dry_run && running(&home)?.is_none() {
         out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
@@ -77,11 +78,26 @@ fn proxy(global: &Global, args: &Setup, home: &Home) -> anyhow::Result<Proxy> {
         }
         return Ok(Proxy::at(url));
     }
-    if let Some(server) = running(home)? {
-        return Ok(Proxy::at(&server.url));
+    let server = running(home)?;
+    if server.as_ref().is_some_and(|server| server.needs_token) {
+        let error = Error::new(ErrorKind::Capability, "the running `ctx serve` asks for its token");
+        return Err(error.hint("give the URL with it: --url http://HOST:PORT/t/TOKEN").into());
     }
+    Ok(Proxy::at(&match server {
+        Some(server) => server.url,
+        None => configured(global)?,
+    }))
+}
+
+/// Returns the URL of the configured address, for clients on this machine.
+fn configured(global: &Global) -> anyhow::Result<String> {
     let config: ServerConfig = setup::config(global)?.section()?;
-    Ok(Proxy::at(&format!("http://{}", config.listen)))
+    let listen = config.listen.replace("0.0.0.0", "127.0.0.1");
+    if listen.ends_with(":0") {
+        let error = Error::new(ErrorKind::Config, "server.listen has no fixed port");
+        return Err(error.hint("start `ctx serve --background` first, or give --url").into());
+    }
+    Ok(format!("http://{listen}"))
 }
 
 /// Returns the command that starts ctx: its name, if that finds this program.
@@ -110,13 +126,19 @@ fn show(args: &Setup, changes: &[Change], out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns a change as a diff without secrets.
+fn shown_diff(path: &Path, before: &str, after: &str) -> String {
+    let diff = diff(path, before, after);
+    Redactor::builtin().redact_lines(&diff).text.into_owned()
+}
+
 /// Shows changes, and asks. Returns whether they are to be written.
 fn confirm(args: &Setup, changes: &[Change], question: &str, out: &Out) -> anyhow::Result<bool> {
     if changes.is_empty() {
         return Ok(!args.dry_run);
     }
     show(args, changes, out)?;
-    if !args.dry_run && !args.yes && !args.json {
+    if !args.dry_run && !args.yes {
         out.ask(question)?;
     }
     Ok(!args.dry_run)
@@ -150,7 +172,9 @@ fn undo(
     };
     let changes: Vec<_> = (undo.files().iter())
         .filter(|(_, file)| file.now != file.restored)
-        .map(|(path, file)| (path.clone(), diff(path, &text(&file.now), &text(&file.restored))))
+        .map(|(path, file)| {
+            (path.clone(), shown_diff(path, &text(&file.now), &text(&file.restored)))
+        })
         .collect();
     if undo.files().is_empty() && !args.json {
         out.line(format!("{client} was not set up by ctx: there is nothing to undo"))?;
@@ -173,7 +197,11 @@ fn undo(
         return report(client, &changes, is_written, None, out);
     }
     if is_written {
-        out.line(format!("{client} is as it was before"))?;
+        match undo.files().values().any(|file| file.is_edited) {
+            true => out
+                .line(format!("the settings of ctx are taken back; your edits of {client} stay"))?,
+            false => out.line(format!("{client} is as it was before"))?,
+        }
         let copies = undo.files().values().filter(|file| file.is_edited);
         for copy in copies.filter_map(|file| file.backup.as_ref()) {
             out.note(format!("the file before the setup is still {}", copy.display()));
@@ -228,9 +256,8 @@ fn list(
     for client in Client::ALL.into_iter().filter(|client| *client != Client::Sdk) {
         let program = environment.find(client.id());
         let addresses = client.addresses(scope, environment);
-        let is_set_up = addresses
-            .as_ref()
-            .is_ok_and(|found| found.iter().any(|(_, url)| url.starts_with(proxy.url())));
+        let is_set_up =
+            addresses.as_ref().is_ok_and(|found| found.iter().any(|(_, url)| proxy.is_at(url)));
         let sends_to = match &addresses {
             Ok(found) if found.is_empty() => "its provider".to_owned(),
             Ok(_) if is_set_up => "ctx".to_owned(),

@@ -48,8 +48,9 @@ fn edits_after_the_setup_are_shown_and_kept() {
         refused.stderr.contains("edited after the setup") && refused.stderr.contains(".backup")
     );
     assert!(refused.stdout.contains("-GOOGLE_GEMINI_BASE_URL="), "{}", refused.stdout);
+    assert!(!refused.stdout.contains("k-secret"), "keys are not shown: {}", refused.stdout);
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), edited);
-    let forced = room.ctx(&["setup", "gemini", "--undo", "--force", "--json"]);
+    let forced = room.ctx(&["setup", "gemini", "--undo", "--force", "--json", "--yes"]);
     assert_eq!(json(&forced)["written"], true);
     let left = std::fs::read_to_string(&path).expect("it is there");
     assert_eq!(left, "GEMINI_API_KEY=k-secret\nMORE=1\n");
@@ -63,7 +64,7 @@ fn bad_setups_say_what_to_do() {
     for (args, words) in [
         (&["setup", "cursor"][..], "unknown client 'cursor'"),
         (&["setup", "claude", "--yes"], "not valid JSON"),
-        (&["setup", "qwen", "--yes"], "--upstream http://gateway/v1"),
+        (&["setup", "qwen", "--yes"], "--upstream openai=http://gateway/v1"),
         (&["setup", "openclaw", "--yes"], "no provider with a baseUrl"),
         (&["setup", "pi", "--project", "--yes"], "leave out --project"),
         (&["setup", "codex", "--url", "here"], "'here' is no URL"),
@@ -201,6 +202,18 @@ mod servers {
         assert!(stopped.stdout.contains(&url), "{} {}", stopped.stdout, stopped.stderr);
         assert!(TcpStream::connect(&listen).is_err());
         assert!(room.ctx(&["serve", "--stop"]).stderr.contains("no `ctx serve`"));
+    }
+
+    #[test]
+    fn a_server_stays_if_its_successor_cannot_start() {
+        let (room, provider) = (Room::new(), provider([]));
+        let upstream = provider.url();
+        let args = ["serve", "--background", "--json", "--listen", "127.0.0.1:0", "-u", &upstream];
+        let first = json(&room.ctx(&args));
+        let ran = room.ctx(&["serve", "--background", "--replace", "--upstream", "ftp://x"]);
+        assert!(ran.code != Some(0) && ran.stderr.contains("http://"), "{}", ran.stderr);
+        assert!(whole(begin(first["url"].as_str().expect("a URL"))).contains("hello"));
+        assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 
     #[test]

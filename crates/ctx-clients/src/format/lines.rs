@@ -6,10 +6,20 @@ pub(super) fn get(text: &str, separator: char, key: &[String]) -> Option<Value> 
     let [name] = key else { return None };
     // The last one applies.
     let value = text.lines().rev().find_map(|line| value_of(line, separator, name))?;
-    let quotes =
-        |value: &str, quote| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
-    let is_quoted = quotes(value, '"') || quotes(value, '\'');
-    Some(if is_quoted { &value[1..value.len() - 1] } else { value }.into())
+    let (value, _) = split_comment(value);
+    let quoted = |quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    Some(quoted('"').or_else(|| quoted('\'')).unwrap_or(value).into())
+}
+
+/// Splits a value from the comment after it.
+fn split_comment(value: &str) -> (&str, &str) {
+    let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
+    let end = match quote {
+        Some(quote) => value[1..].find(quote).map(|end| end + 2),
+        None => value.find(" #"),
+    };
+    let (value, rest) = value.split_at(end.unwrap_or(value.len()));
+    (value.trim_end(), rest.trim())
 }
 
 pub(super) fn set(text: &str, separator: char, key: &[String], value: Option<&Value>) -> String {
@@ -30,8 +40,12 @@ pub(super) fn set(text: &str, separator: char, key: &[String], value: Option<&Va
         // Only one of several stays.
         if let Some(line) = line.as_deref().filter(|_| !is_set) {
             let is_exported = old.trim_start().starts_with("export ");
+            let (_, comment) = value_of(old, separator, name).map_or(("", ""), split_comment);
             edited.push_str(if is_exported { "export " } else { "" });
-            edited.push_str(line);
+            edited.push_str(line.trim_end());
+            edited.push_str(if comment.is_empty() { "" } else { " " });
+            edited.push_str(comment);
+            edited.push_str(break_);
             is_set = true;
         }
     }

@@ -105,12 +105,12 @@ fn toml_keeps_comments_and_odd_layout() {
 fn lines_keep_their_neighbours() {
     check(
         Format::DotEnv,
-        "GEMINI_API_KEY=secret\nexport OPENAI_BASE_URL = \"http://old\"\n# end",
+        "GEMINI_API_KEY=secret\nexport OPENAI_BASE_URL = \"http://old\" # why\n# end",
         "OPENAI_BASE_URL",
         json!("http://x/v1"),
         &expect![[r#"
             GEMINI_API_KEY=secret
-            export OPENAI_BASE_URL=http://x/v1
+            export OPENAI_BASE_URL=http://x/v1 # why
             # end"#]],
     );
     check(

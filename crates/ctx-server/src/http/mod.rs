@@ -53,21 +53,35 @@ impl Server {
         Self { listen, token: None, hosts: Vec::new(), origins: Vec::new(), grace, unread }
     }
 
-    /// Binds the address.
+    /// Whether each request needs the token, also one from this machine.
+    pub fn needs_token(&self) -> bool {
+        !self.listen.ip().is_loopback()
+    }
+
+    /// Checks that a server for other machines has a token.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if other machines can reach it and no token is set, and
-    /// [`ErrorKind::Io`] if the address is in use.
-    pub async fn bind(self) -> Result<Bound> {
-        if !self.listen.ip().is_loopback() && self.token.is_none() {
-            return Err(Error::new(
+    /// [`ErrorKind::Config`] if it has none.
+    pub fn check_token(&self) -> Result<()> {
+        match self.needs_token() && self.token.is_none() {
+            false => Ok(()),
+            true => Err(Error::new(
                 ErrorKind::Config,
                 "this address is reachable by others and has no token",
             )
             .with("listen", self.listen)
-            .hint("set $CTX_SERVER_TOKEN (or give --token), or listen on 127.0.0.1"));
+            .hint("set $CTX_SERVER_TOKEN (or give --token), or listen on 127.0.0.1")),
         }
+    }
+
+    /// Binds the address.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check_token`](Self::check_token), and [`ErrorKind::Io`] if the address is in use.
+    pub async fn bind(self) -> Result<Bound> {
+        self.check_token()?;
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Io, "cannot listen on this address")
                 .with("listen", self.listen)

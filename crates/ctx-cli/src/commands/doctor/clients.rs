@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Client, Environment, Scope};
+use ctx_clients::{Client, Environment, Proxy, Scope};
 use ctx_core::ErrorKind;
 use ctx_server::running::RunningServer;
 use tokio::process::Command;
@@ -60,7 +60,7 @@ fn finding(
     }
     let local = addresses.iter().find(|url| is_local(url));
     match (local, server) {
-        (Some(url), Some(server)) if url.starts_with(&server.url) => {
+        (Some(url), Some(server)) if Proxy::at(&server.url).is_at(url) => {
             Finding::ok("client", format!("{about} sends its requests to ctx"))
         }
         (Some(url), _) if answers(url) => {

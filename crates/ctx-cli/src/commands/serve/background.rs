@@ -30,24 +30,26 @@ pub(super) fn start(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
             let version = &server.version;
             out.note(format!("it is version {version}: `--background --replace` takes over"));
         }
-        return report(server, "already listens on", args, out);
+        return report(&(&server.url, server.pid), "already listens on", args, out);
     }
     let log = log_path(&home)?;
     let begin = std::fs::metadata(&log).map_or(0, |found| found.len());
     let mut child = spawn(&log, found.is_some())?;
+    let mut lines = child.stdout.take().map(|pipe| BufReader::new(pipe).lines());
+    let mut line = || lines.as_mut().and_then(Iterator::next).transpose();
     if let Some(server) = &found {
+        // Whatever is wrong with the flags or the configuration is found before.
+        if line()?.as_deref() != Some(super::READY) {
+            return Err(failed(child, &log, begin).into());
+        }
         terminate(server)?;
     }
-    let mut line = String::new();
-    let stdout = child.stdout.take();
-    stdout.map(|pipe| BufReader::new(pipe).read_line(&mut line)).transpose()?;
+    let line = line()?.unwrap_or_default();
     let said: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
     let Some(url) = said["url"].as_str() else {
         return Err(failed(child, &log, begin).into());
     };
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let server = RunningServer { url: url.to_owned(), pid: child.id(), version };
-    report(&server, "listens on", args, out)?;
+    report(&(url, child.id()), "listens on", args, out)?;
     out.note(format!("its log is {}; `ctx serve --stop` ends it", log.display()));
     Ok(ExitCode::SUCCESS)
 }
@@ -77,10 +79,15 @@ pub(super) fn detach(args: &Serve) {
     let _ = args.detached;
 }
 
-fn report(server: &RunningServer, what: &str, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+fn report(
+    (url, pid): &(&str, u32),
+    what: &str,
+    args: &Serve,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
     match args.json {
-        true => out.line(json!({ "url": server.url, "pid": server.pid }).to_string())?,
-        false => out.line(format!("ctx {what} {} (process {})", server.url, server.pid))?,
+        true => out.line(json!({ "url": url, "pid": pid }).to_string())?,
+        false => out.line(format!("ctx {what} {url} (process {pid})"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -90,9 +90,8 @@ impl Service {
         Family::ALL.map(|family| (family.name(), shown(&self.upstreams, family)))
     }
 
-    /// Serves requests until `shutdown`, then finishes running answers, and waits until records and
-    /// conversations are on disk.
-    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown) -> anyhow::Result<()> {
+    /// Opens conversations, records, memory and sessions for a server at an address.
+    pub(crate) fn open(self, bound: &Bound) -> anyhow::Result<OpenService> {
         self.upstreams.check_not(bound.address())?;
         let tools = mcp::Server::new(mcp::Setup {
             host: self.settings.host.clone(),
@@ -102,20 +101,36 @@ impl Service {
             others: None,
         });
         let (config, home) = (self.settings.host.config.clone(), self.home);
-        let has_token = self.server.token.is_some();
         let fit = ReplayOverrides { window: self.settings.window, ..ReplayOverrides::default() };
+        let has_token = self.server.token.is_some();
         let proxy = Proxy::new(self.settings, self.trace, Metrics::default())?;
         proxy.announce(&bound.url());
         let memory = MemorySearch::new(config.clone(), home.clone());
         let stored = Replays::new(ReplaySettings { config, home, fit }, Vec::new(), true);
-        let inspector = Inspector::new(stored, memory, shutdown.clone())
-            .with_proxy(proxy.clone())
-            .with_token(has_token);
-        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools));
-        let routes = routes.merge(proxy.router()).merge(inspector.router());
+        Ok(OpenService { proxy, memory, stored, tools, has_token })
+    }
+}
+
+/// A server whose files are open.
+pub(crate) struct OpenService {
+    proxy: Arc<Proxy>,
+    memory: MemorySearch,
+    stored: Replays,
+    tools: mcp::Server,
+    has_token: bool,
+}
+
+impl OpenService {
+    /// Serves requests until `shutdown`, then finishes running answers, and waits until records and
+    /// conversations are on disk.
+    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown) {
+        let inspector = Inspector::new(self.stored, self.memory, shutdown.clone())
+            .with_proxy(self.proxy.clone())
+            .with_token(self.has_token);
+        let routes = status_routes(self.proxy.metrics()).merge(mcp::routes(self.tools));
+        let routes = routes.merge(self.proxy.router()).merge(inspector.router());
         bound.serve(routes, shutdown).await;
-        proxy.settle();
-        Ok(())
+        self.proxy.settle();
     }
 }
 
