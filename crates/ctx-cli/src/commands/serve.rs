@@ -59,8 +59,10 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
             // Connections wait in the queue of the port until the other server has ended.
             wait_until_ended(&service.home, LONGEST_GRACE)?;
         }
+        let (home, urls) = (service.home.clone(), service.urls());
         let needs_token = service.server.needs_token();
-        let registered = Registration::new(&service.home, bound.address(), needs_token, PATIENCE);
+        let service = service.open(&bound)?;
+        let registered = Registration::new(&home, bound.address(), needs_token, PATIENCE);
         if let Err(error) = &registered
             && error.kind() != ErrorKind::Locked
         {
@@ -68,12 +70,12 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         }
         shutdown::on_interrupt(move || interrupted.stop());
         shutdown::on_term(move || terminated.stop());
-        let announced = announce(&service, &bound, args, out);
+        let announced = announce(urls, &bound, args, out);
         // The process that started a detached one may be gone.
         if !args.detached {
             announced?;
         }
-        service.open(&bound)?.serve(bound, shutdown).await;
+        service.serve(bound, shutdown).await;
         anyhow::Ok(())
     })?;
     // Summaries in progress must not delay the exit.
@@ -103,8 +105,13 @@ fn is_in_use(error: &Error) -> bool {
     source.is_some_and(|cause| cause.kind() == io::ErrorKind::AddrInUse)
 }
 
-fn announce(service: &Service, bound: &Bound, args: &Serve, out: &Out) -> io::Result<()> {
-    let urls = service.urls();
+/// Says where it listens, and where requests of each API are sent.
+fn announce(
+    urls: [(&'static str, String); 4],
+    bound: &Bound,
+    args: &Serve,
+    out: &Out,
+) -> io::Result<()> {
     if args.json {
         let upstreams: serde_json::Map<_, _> =
             urls.into_iter().map(|(name, url)| (name.to_owned(), url.into())).collect();
