@@ -7,11 +7,8 @@ use ctx_session::Home;
 
 use super::Finding;
 use crate::args::Global;
-use crate::format::{bytes, thousands};
+use crate::format::thousands;
 use crate::{commands, setup};
-
-/// Less free space is an error: a transcript could not be written.
-const LEAST_FREE: u64 = 100 << 20;
 
 /// Whether the home folder can be written, is private, and has space.
 pub(super) fn home(home: &Home) -> Vec<Finding> {
@@ -51,11 +48,13 @@ fn readable_by_others(_: &Path) -> Option<Finding> {
 
 #[cfg(unix)]
 fn free_space(path: &Path) -> Option<Finding> {
+    /// Less is an error: a transcript could not be written.
+    const LEAST: u64 = 100 << 20;
     let found = rustix::fs::statvfs(path).ok()?;
     let free = found.f_bavail * found.f_frsize;
-    let text = format!("{} of disk are free", bytes(free));
+    let text = format!("{} of disk are free", crate::format::bytes(free));
     Some(match free {
-        LEAST_FREE.. => Finding::ok("home", text),
+        LEAST.. => Finding::ok("home", text),
         _ => Finding::error("home", text, "free some space: transcripts could not be written"),
     })
 }
