@@ -59,16 +59,23 @@ impl Drop for ProcessGroup {
 }
 
 /// Asks a process to end.
-pub(crate) fn terminate(process: u32) {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Pid, Signal, kill_process};
-        let id = i32::try_from(process).ok().and_then(Pid::from_raw);
-        // This fails if it has ended.
-        let _ = id.map(|id| kill_process(id, Signal::TERM));
+#[cfg(unix)]
+pub(crate) fn terminate(process: u32) -> std::io::Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let id = id.ok_or(rustix::io::Errno::SRCH)?;
+    Ok(kill_process(id, Signal::TERM)?)
+}
+
+/// Ends a process: this system has no request to end.
+#[cfg(not(unix))]
+pub(crate) fn terminate(process: u32) -> std::io::Result<()> {
+    let process = process.to_string();
+    let ended = std::process::Command::new("taskkill").args(["/F", "/PID", &process]).output()?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(std::io::Error::other(String::from_utf8_lossy(&ended.stderr).into_owned())),
     }
-    #[cfg(not(unix))]
-    let _ = process;
 }
 
 #[cfg(unix)]

@@ -7,13 +7,22 @@ use std::path::Path;
 use ctx_core::Result;
 use ctx_disk::io_error;
 
-/// Returns the text of a file; `None` if it does not exist.
-pub(crate) fn read(path: &Path) -> Result<Option<String>> {
-    match ctx_disk::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+/// Returns the bytes of a file; `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match ctx_disk::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(io_error("cannot read the configuration", path, e)),
     }
+}
+
+/// Returns the text of a file; `None` if it does not exist.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>> {
+    let text = read(path)?.map(String::from_utf8).transpose();
+    text.map_err(|e| {
+        let error = io::Error::new(io::ErrorKind::InvalidData, e);
+        io_error("cannot read the configuration", path, error)
+    })
 }
 
 /// Replaces a file, and keeps who may read it.

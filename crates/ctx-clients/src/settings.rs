@@ -157,7 +157,7 @@ impl Client {
                 ],
             ),
             Self::Codex => {
-                let text = crate::files::read(&self.settings_path(scope, environment)?)?;
+                let text = crate::files::read_text(&self.settings_path(scope, environment)?)?;
                 let provider = codex_provider(&text.unwrap_or_default());
                 let key: Vec<&str> = match &provider {
                     Some(name) => vec!["model_providers", name, "base_url"],
@@ -208,7 +208,7 @@ impl Client {
     ) -> Result<Vec<(Family, String)>> {
         let mut found = Vec::new();
         for file in self.base_url_files(scope, &Proxy::at(""), environment)? {
-            let text = crate::files::read(&file.path)?.unwrap_or_default();
+            let text = crate::files::read_text(&file.path)?.unwrap_or_default();
             for setting in &file.settings {
                 let Some(family) = setting.address_of else { continue };
                 let value = file.format.get(&text, &setting.key);
@@ -314,7 +314,7 @@ impl Client {
         environment: &Environment,
     ) -> Result<Vec<Setting>> {
         let path = self.settings_path(scope, environment)?;
-        let text = crate::files::read(&path)?.unwrap_or_default();
+        let text = crate::files::read_text(&path)?.unwrap_or_default();
         let key = ["models".to_owned(), "providers".to_owned()];
         let providers =
             Format::Json.get(&text, &key).map_err(|error| error.with("path", path.display()))?;

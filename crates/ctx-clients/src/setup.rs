@@ -8,7 +8,7 @@ use ctx_disk::FileLock;
 use serde_json::Value;
 use similar::TextDiff;
 
-use crate::files::{read, write};
+use crate::files::{read_text, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
 use crate::{Client, Family, Format, Scope};
@@ -47,7 +47,7 @@ impl FileEdit {
     /// Reads a file, without a change yet.
     fn of(path: PathBuf, format: Format) -> Result<Self> {
         check_writable(&path)?;
-        let before = read(&path)?;
+        let before = read_text(&path)?;
         let after = before.clone().unwrap_or_default();
         Ok(Self { path, before, after, format, settings: Vec::new() })
     }
@@ -134,7 +134,7 @@ impl Setup {
         let base = record::next(records, self.client)?;
         let mut files = Vec::new();
         for file in &self.files {
-            if read(&file.path)? != file.before {
+            if read_text(&file.path)? != file.before {
                 return Err(has_changed(&file.path));
             }
         }

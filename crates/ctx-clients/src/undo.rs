@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::Result;
 use ctx_disk::{FileLock, io_error};
 
-use crate::files::write;
+use crate::files::{read, write};
 use crate::record::{self, RecordedFile};
 use crate::setup::has_changed;
 use crate::{Client, Scope};
@@ -117,14 +117,6 @@ impl Undo {
             ctx_disk::remove(backup, "cannot remove the copy of the configuration")?;
         }
         Ok(())
-    }
-}
-
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match ctx_disk::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(io_error("cannot read the configuration", path, e)),
     }
 }
 

@@ -6,7 +6,8 @@ use super::names;
 
 /// Accepts requests of model clients (OpenAI chat completions and responses, Anthropic messages,
 /// Gemini), fits their history into the window, and forwards them with their own API key. Set the
-/// client's base URL to the printed one, or use `ctx setup` or `ctx run`. Ctrl-C finishes running requests; a second one ends at once.
+/// client's base URL to the printed one, or use `ctx setup` or `ctx run`. Ctrl-C finishes running
+/// requests; a second one ends at once.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Serve {
     /// The address to listen on; port 0 picks a free one [default: server.listen, else 127.0.0.1:8787]

@@ -1,9 +1,9 @@
 //! The arguments of `ctx stats`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ctx_server::stats::GroupBy;
 
-use super::Page;
+use super::{Page, names};
 
 /// What `ctx serve` saved is measured, from its records. What ctx would have saved in the sessions of
 /// your agents is simulated, as `ctx replay` does; no model is called. The two are never added to
@@ -11,8 +11,8 @@ use super::Page;
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
     /// What a row is about; days are in UTC
-    #[arg(long, value_name = "KEY", value_enum, default_value = "day")]
-    pub(crate) by: By,
+    #[arg(long, value_name = "KEY", default_value = "day", value_parser = names::one_of(KEYS))]
+    pub(crate) by: GroupBy,
     /// Only requests since then: a date, or an age such as 12h, 7d, 2w
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
@@ -29,22 +29,9 @@ pub(crate) struct Stats {
     pub(crate) page: Page,
 }
 
-/// What a row is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
-    Day,
-    Project,
-    Client,
-    Model,
-}
-
-impl From<By> for GroupBy {
-    fn from(by: By) -> Self {
-        match by {
-            By::Day => Self::Day,
-            By::Project => Self::Project,
-            By::Client => Self::Client,
-            By::Model => Self::Model,
-        }
-    }
-}
+const KEYS: &[(&str, GroupBy)] = &[
+    ("day", GroupBy::Day),
+    ("project", GroupBy::Project),
+    ("client", GroupBy::Client),
+    ("model", GroupBy::Model),
+];

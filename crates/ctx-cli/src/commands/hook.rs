@@ -7,10 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_clients::Proxy;
-use ctx_core::{
-    ContextView, Counter, Entry, EntryId, Error, ErrorKind, Message, Role, TokenLedger, Tokens,
-};
-use ctx_layers::compaction::{ClientSummary, History};
+use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Role, TokenLedger, Tokens};
+use ctx_layers::compaction::ClientSummary;
 use ctx_runtime::lookup::RecallQuery;
 use ctx_server::running::running;
 use ctx_session::key::FileId;
@@ -23,12 +21,6 @@ use super::run::PROXY_URL;
 use crate::args::Global;
 use crate::out::Out;
 use crate::setup;
-
-/// Maximum size of what is put back, as in `ctx serve`.
-const LOST_TOKENS: Tokens = Tokens(600);
-
-/// The first line of what is put back.
-const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]";
 
 /// Maximum size of an event.
 const MOST_BYTES: u64 = 16 << 20;
@@ -123,18 +115,13 @@ fn lost(
     summary: &str,
 ) -> anyhow::Result<Option<String>> {
     let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
-    let mut view = ContextView::new(TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0)));
-    for item in transcript.main_line()? {
-        if !kept.contains(item.entry.id()) && !is_summary(&item.entry) {
-            view.append(item.entry)?;
-        }
-    }
-    // The newest message of a history is never part of its summary.
-    let ask = Message::text(Role::User, "Summarise the conversation.");
-    view.append(Arc::new(Entry::in_memory("ctx-ask", ask)))?;
-    let audited = ClientSummary::audit(History::of(&view)?, summary, LOST_TOKENS, clock::now());
+    let line = transcript.main_line()?.into_iter().map(|item| item.entry);
+    let gone = line.filter(|entry| !kept.contains(entry.id()) && !is_summary(entry));
+    let ledger = TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0));
+    let gone = ClientSummary::history(ledger, gone)?;
+    let audited = ClientSummary::audit(gone, summary, ClientSummary::LOST_TOKENS, clock::now());
     let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
-    Ok(lost.map(|lost| format!("{NOTE}\n{lost}")))
+    Ok(lost.map(|lost| format!("{}\n{lost}", ClientSummary::NOTE)))
 }
 
 /// Returns the block of memory for a prompt, if memory is enabled.

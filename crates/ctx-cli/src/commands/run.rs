@@ -101,7 +101,8 @@ fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result
             .source(error)
     })?;
     let id = client.id();
-    shutdown::on_term(move || shutdown::terminate(id));
+    // It may have ended.
+    shutdown::on_term(move || drop(shutdown::terminate(id)));
     Ok(client)
 }
 

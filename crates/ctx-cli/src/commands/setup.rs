@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         .map(|file| (&file.path, file.before.clone().unwrap_or_default(), file.after.clone()))
         .map(|(path, before, after)| (path.clone(), shown_diff(path, &before, &after)))
         .collect();
-    let is_written = confirm(args, &changes, "write this?", out)?;
+    let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
         setup.apply(&records)?;
     }

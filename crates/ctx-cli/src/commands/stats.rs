@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &args::Stats, out: &Out) -> anyhow::Res
         let damaged = counted(usize::try_from(stored.damaged).unwrap_or(usize::MAX), "record");
         out.warn(format!("{damaged} skipped: damaged, or of a later version"));
     }
-    let mut stats = Stats::new(args.by.into(), since);
+    let mut stats = Stats::new(args.by, since);
     stored.sessions.iter().for_each(|session| stats.add_trace(session));
     let has_records = stored.sessions.iter().any(|session| !session.requests.is_empty());
     let mut failed = 0;

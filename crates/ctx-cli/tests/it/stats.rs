@@ -19,7 +19,7 @@ fn stats(room: &Room, args: &[&str]) -> (Value, String) {
 #[cfg(unix)]
 fn serve_a_long_history(room: &Room) {
     let provider = provider([]);
-    let place = "You write stories.\nWorking directory: /work/stories\n";
+    let place = "You write stories.\nWorking directory: /home/me/stories\n";
     let mut messages = vec![json!({ "role": "system", "content": place })];
     for n in 0..40 {
         let text = format!("Line {n} of a long story. ").repeat(120);
@@ -55,7 +55,7 @@ fn what_the_proxy_saved_is_measured_from_its_records() {
     let key = |by: &str| stats(&room, &["--by", by]).0["rows"][0]["key"].clone();
     assert_eq!(
         [key("client"), key("project"), key("model")],
-        [json!("a-client"), json!("/work/stories"), json!("gpt-5")]
+        [json!("a-client"), json!("/home/me/stories"), json!("gpt-5")]
     );
     let (report, said) = stats(&room, &["--since", "2099-01-01"]);
     assert_eq!(report["totals"], json!([]));

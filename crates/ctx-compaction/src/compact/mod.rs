@@ -10,8 +10,9 @@ mod run;
 use std::sync::Arc;
 
 use ctx_core::{
-    CompactRequest, CompactResult, Compacted, CompactionTrigger, IdentifierPolicy, Result,
-    SummaryInstructions, SummaryModels, Timestamp, Tokens,
+    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Entry,
+    IdentifierPolicy, Message, Result, Role, SummaryInstructions, SummaryModels, Timestamp,
+    TokenLedger, Tokens,
 };
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,31 @@ pub struct ClientSummary {
 }
 
 impl ClientSummary {
+    /// The first line of what is put back.
+    pub const NOTE: &'static str = "[ctx: the summary of the earlier conversation left this out]";
+
+    /// Maximum size of what is put back.
+    pub const LOST_TOKENS: Tokens = Tokens(600);
+
+    /// Returns the history of a summary of all these entries. Its newest message is another one, as
+    /// [`audit`](Self::audit) needs it.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading an entry.
+    pub fn history(
+        ledger: TokenLedger,
+        entries: impl IntoIterator<Item = Arc<Entry>>,
+    ) -> Result<History> {
+        let mut view = ContextView::new(ledger);
+        for entry in entries {
+            view.append(entry)?;
+        }
+        let ask = Message::text(Role::User, "Summarise the conversation.");
+        view.append(Arc::new(Entry::in_memory("ctx-ask", ask)))?;
+        History::of(&view)
+    }
+
     /// Audits the summary of a history whose newest message is not part of it; `None` if there is
     /// nothing to summarise. `lost` has at most `room` tokens.
     #[must_use]

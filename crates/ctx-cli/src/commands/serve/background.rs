@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::args::Serve;
 use crate::out::Out;
+use crate::shutdown;
 
 /// A larger log is set aside when a server starts.
 const MOST_LOG: u64 = 10 << 20;
@@ -137,27 +138,12 @@ fn log_path(home: &Home) -> ctx_core::Result<PathBuf> {
     Ok(path)
 }
 
-#[cfg(unix)]
 fn terminate(server: &RunningServer) -> ctx_core::Result<()> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let pid = i32::try_from(server.pid).ok().and_then(Pid::from_raw);
-    let sent = pid.map_or(Err(rustix::io::Errno::SRCH), |pid| kill_process(pid, Signal::TERM));
-    sent.map_err(|errno| not_ended(server, errno.to_string()))
-}
-
-#[cfg(not(unix))]
-fn terminate(server: &RunningServer) -> ctx_core::Result<()> {
-    let ended = Command::new("taskkill").args(["/F", "/PID", &server.pid.to_string()]).output();
-    match ended {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(not_ended(server, String::from_utf8_lossy(&output.stderr).into_owned())),
-        Err(error) => Err(not_ended(server, error.to_string())),
-    }
-}
-
-fn not_ended(server: &RunningServer, cause: String) -> Error {
-    Error::new(ErrorKind::Io, "cannot end the server")
-        .with("process", server.pid)
-        .with("cause", cause)
-        .hint("end the process yourself")
+    shutdown::terminate(server.pid).map_err(|cause| {
+        Error::new(ErrorKind::Io, "cannot end the server")
+            .with("process", server.pid)
+            .with("cause", &cause)
+            .hint("end the process yourself")
+            .source(cause)
+    })
 }

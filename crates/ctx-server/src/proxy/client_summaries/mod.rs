@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use ctx_core::{
-    Block, ContentHash, ContextView, Entry, EntryId, Message, Node, Result, Role, TokenLedger,
-    Tokens,
+    Block, ContentHash, Entry, EntryId, Message, Node, Result, Role, TokenLedger, Tokens,
 };
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
 use ctx_layers::compaction::{ClientSummary, History};
@@ -56,15 +55,6 @@ const LEAST_CHARS: usize = 40;
 /// The number of messages at the beginning of a request in which a summary is searched; in later ones
 /// if they have the words of a client.
 const FIRST_MESSAGES: usize = 8;
-
-/// Maximum size of what is put back.
-const LOST_TOKENS: Tokens = Tokens(600);
-
-/// The first line of what is put back.
-const NOTE: &str = "[ctx: the summary of the earlier conversation left this out]";
-
-/// The newest message of a history that is summarised as a whole.
-const ASK: &str = "Summarise the conversation.";
 
 /// The summaries of clients.
 #[derive(Debug)]
@@ -174,7 +164,8 @@ impl SummarisedHistory {
         summary: &str,
     ) -> Option<(String, CompactionRecord)> {
         let gone = self.to_summarise(kept).ok()?;
-        let audited = ClientSummary::audit(gone, summary, LOST_TOKENS, clock::now())?;
+        let audited =
+            ClientSummary::audit(gone, summary, ClientSummary::LOST_TOKENS, clock::now())?;
         let record = record_compaction(proxy, &self.conversation, None, &audited.compacted);
         Some((audited.lost, record))
     }
@@ -190,14 +181,13 @@ impl SummarisedHistory {
 
     /// Returns it for a summary of all messages but those that are kept: the newest one asks for it.
     fn to_summarise(&self, kept: &HashSet<ContentHash>) -> Result<History> {
-        let mut view = ContextView::new(self.ledger.clone());
+        let mut gone = Vec::new();
         for entry in &self.entries {
             if !kept.contains(&ContentHash::of(&*entry.message()?)) {
-                view.append(entry.clone())?;
+                gone.push(entry.clone());
             }
         }
-        view.append(Arc::new(Entry::in_memory("ctx-ask", Message::text(Role::User, ASK))))?;
-        History::of(&view)
+        ClientSummary::history(self.ledger.clone(), gone)
     }
 
     /// Returns its messages as originals of a summary in another conversation, whose ids may be equal.
@@ -400,7 +390,7 @@ pub(super) async fn put_back(
             record = record.or_else(|| summary.set_record(None));
         }
         if !lost.is_empty() {
-            message.blocks.push(Block::text(format!("\n\n{NOTE}{lost}")));
+            message.blocks.push(Block::text(format!("\n\n{}{lost}", ClientSummary::NOTE)));
             changed.push((at, message));
         }
     }
