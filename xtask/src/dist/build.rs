@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::Platform;
 
 const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
-/// Maximum size of the binary for Linux, in bytes. The table of the tokenizer o200k takes 31 MiB.
+/// Maximum size of the binary for Linux, in bytes.
 const MAX_SIZE: u64 = 72 << 20;
 
 pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
