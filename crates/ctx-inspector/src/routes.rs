@@ -21,7 +21,8 @@ use super::response::{ApiError, ApiResult, accepted, json_of};
 use super::shape::{EntriesQuery, EntryQuery};
 use super::source::{SessionView, SourceState};
 use ctx_server::http::Access;
-use ctx_server::stats::Stats;
+use ctx_server::stats::{Stats, Status};
+use ctx_server::trace::SessionTrace;
 
 /// The time that a request waits for a session that is being read, before it returns the progress.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -39,6 +40,7 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
         .route("/server", get(server))
         .route("/sessions", get(sessions))
         .route("/stats", get(stats))
+        .route("/status", get(status))
         .nest("/sessions/{id}", session)
         .route("/memory", get(memory))
         .route("/events", get(listen))
@@ -86,6 +88,32 @@ async fn stats(Shared(inspector): InspectorState) -> ApiResult {
         Ok(stats.report())
     });
     json_of(&report.await?)
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct StatusQuery {
+    project: Option<String>,
+    since: i64,
+}
+
+/// The status of the conversation with the newest request, among those in a folder or in an unknown
+/// one.
+async fn status(Shared(inspector): InspectorState, query: QueryParams<StatusQuery>) -> ApiResult {
+    let query = parse_query(query)?;
+    let newest = blocking(move || {
+        let sessions = inspector.trace.iter().flat_map(|trace| trace.sessions());
+        let asked = sessions.filter(|session| {
+            query.project.is_none()
+                || session.info.project.is_none()
+                || session.info.project == query.project
+        });
+        let last_at = |session: &SessionTrace| session.requests.last().map(|record| record.at.0);
+        let new = asked.filter(|session| last_at(session) >= Some(query.since));
+        Ok(new.max_by_key(last_at).as_ref().and_then(Status::of))
+    });
+    let status = newest.await?;
+    json_of(&json!({ "line": status.as_ref().map(Status::to_string), "status": status }))
 }
 
 #[derive(Deserialize, Default)]

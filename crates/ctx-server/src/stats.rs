@@ -4,6 +4,7 @@
 //! sessions, which are [simulated](Origin::Simulated). The two are never added to each other.
 
 mod figures;
+mod status;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::trace::{BreakCause, Record, RequestOutcome, SessionTrace};
 use figures::{Request, Sums};
 
 pub use figures::Figures;
+pub use status::Status;
 
 /// Providers cache no shorter prefixes.
 const CACHE_MIN_TOKENS: f64 = 1_024.0;

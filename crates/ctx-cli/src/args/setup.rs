@@ -90,8 +90,8 @@ impl RunProxy {
 /// memory. Each finding says what to do. Exit code 1 if something does not work.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Also list the models of the real providers through the running proxy, with the keys of the
-    /// environment; this costs nothing
+    /// Also send a request of one word to a cheap model of each provider that has its key in the
+    /// environment, through the running proxy
     #[arg(long)]
     pub(crate) live: bool,
     /// Print JSON

@@ -1,5 +1,7 @@
 //! `ctx run`.
 
+mod title;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -17,6 +19,7 @@ use super::serve::Service;
 use crate::args::{Global, Run};
 use crate::out::Out;
 use crate::{setup, shutdown};
+use title::Title;
 
 /// Tells the hooks of a client which proxy it uses.
 pub(super) const PROXY_URL: &str = "CTX_PROXY_URL";
@@ -37,6 +40,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
         let client = start(args, &Proxy::at(&server.url), &environment)?;
+        let _title = Title::of(&server.url);
         return wait(client);
     }
     let log = Log::open(&home)?;
@@ -48,7 +52,10 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let proxy = Proxy::at(&bound.url());
     let service = runtime.block_on(async { service.open(&bound) })?;
     let served = runtime.spawn(service.serve(bound, shutdown.clone()));
-    let ended = start(args, &proxy, &environment).and_then(wait);
+    let ended = start(args, &proxy, &environment).and_then(|client| {
+        let _title = Title::of(proxy.url());
+        wait(client)
+    });
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     shutdown::on_interrupt(move || interrupted.stop());
     shutdown::on_term(move || terminated.stop());

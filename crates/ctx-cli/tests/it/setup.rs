@@ -167,6 +167,41 @@ mod servers {
     }
 
     #[test]
+    fn the_title_of_the_terminal_says_what_passes() {
+        let (room, provider) = (Room::new(), provider([]));
+        let (mut terminal, other_end) = pty_process::blocking::open().expect("a terminal");
+        let script = "echo url $OPENAI_BASE_URL; read line";
+        let plain = room.command(&["run", "-u", &provider.url(), "--", "sh", "-c", script]);
+        let mut command = pty_process::blocking::Command::new(plain.get_program())
+            .args(plain.get_args())
+            .env("TERM", "xterm");
+        for (name, value) in plain.get_envs() {
+            command = match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut run = command.spawn(other_end).expect("the binary runs");
+        let mut shown = String::new();
+        let mut wait = |words: &str, terminal: &mut pty_process::blocking::Pty| {
+            let mut buffer = [0; 4096];
+            while !shown.contains(words) {
+                let read = terminal.read(&mut buffer).expect("more output");
+                shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+            shown.clone()
+        };
+        let url = wait("/v1\r\n", &mut terminal);
+        let url = url.split_whitespace().nth(1).expect("a URL");
+        assert!(whole(begin(url)).contains("hello"));
+        let titled = wait("\x07", &mut terminal);
+        assert!(titled.contains("\x1b[22;2t\x1b]2;ctx: ") && titled.contains(" of "), "{titled:?}");
+        terminal.write_all(b"\n").expect("it reads");
+        wait("\x1b[23;2t", &mut terminal);
+        assert!(run.wait().expect("it ends").success());
+    }
+
+    #[test]
     fn a_server_in_the_background_is_found_replaced_and_ended() {
         let room = Room::new();
         let provider = provider([Step::text("one two three").held_at(Moment::AfterEvents(3))]);

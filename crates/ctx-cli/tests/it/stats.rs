@@ -33,6 +33,10 @@ fn serve_a_long_history(room: &Room) {
     assert!(served.ask(CHAT, &body).contains("hello"));
     let api = served.ask("GET /api/stats", "");
     assert!(api.contains("\"origin\":\"measured\"") && api.contains("\"requests\":1"), "{api}");
+    let status = |project| served.ask(&format!("GET /api/status?project={project}"), "");
+    let line = status("%2Fhome%2Fme%2Fstories");
+    assert!(line.contains(" of 16k · saved $"), "{line}");
+    assert!(status("%2Felsewhere").contains("{\"line\":null,\"status\":null}"));
     served.signal("-TERM");
     assert!(served.end().0.success());
 }

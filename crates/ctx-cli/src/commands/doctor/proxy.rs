@@ -1,20 +1,16 @@
 //! Whether requests pass the proxy.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
+use anyhow::Context;
 use ctx_clients::Environment;
-use ctx_core::{Error, ErrorKind};
 use ctx_server::running::RunningServer;
 use ctx_testkit::provider::{FakeProvider, Step};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Examined, Finding};
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::ask::ask;
 
 /// What the provider of the test answers.
 const ANSWER: &str = "pong-7f3a";
@@ -82,7 +78,7 @@ impl Proxy {
         if let Some(stdout) = proxy.child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
-        let said: serde_json::Value = serde_json::from_str(&line)?;
+        let said: Value = serde_json::from_str(&line)?;
         proxy.url = said["url"].as_str().unwrap_or_default().to_owned();
         Ok(proxy)
     }
@@ -141,67 +137,99 @@ fn through_a_proxy() -> Vec<Finding> {
     }
 }
 
-/// Lists the models of each provider with a key in the environment, through the running proxy.
+/// How a provider is asked.
+struct Live {
+    /// The environment variable of the key.
+    key: &'static str,
+    /// The header of the key, and the text before it.
+    header: (&'static str, &'static str),
+    models: &'static str,
+    /// Returns the path and the body of a short request to a model.
+    request: fn(&str) -> (String, Value),
+}
+
+const LIVE: [Live; 3] = [
+    Live {
+        key: "OPENAI_API_KEY",
+        header: ("authorization", "Bearer "),
+        models: "/v1/models",
+        request: |model| {
+            let body = json!({ "model": model, "input": "ping", "max_output_tokens": 16 });
+            ("/v1/responses".to_owned(), body)
+        },
+    },
+    Live {
+        key: "ANTHROPIC_API_KEY",
+        header: ("x-api-key", ""),
+        models: "/v1/models",
+        request: |model| {
+            let messages = json!([{ "role": "user", "content": "ping" }]);
+            let body = json!({ "model": model, "max_tokens": 1, "messages": messages });
+            ("/v1/messages".to_owned(), body)
+        },
+    },
+    Live {
+        key: "GEMINI_API_KEY",
+        header: ("x-goog-api-key", ""),
+        models: "/v1beta/models",
+        request: |model| {
+            let contents = json!([{ "role": "user", "parts": [{ "text": "ping" }] }]);
+            let body =
+                json!({ "contents": contents, "generationConfig": { "maxOutputTokens": 16 } });
+            (format!("/v1beta/{model}:generateContent"), body)
+        },
+    },
+];
+
+/// Parts of the names of cheap models, the cheapest first.
+const CHEAP: [&str; 4] = ["nano", "haiku", "flash-lite", "mini"];
+
+/// Sends a short request to a cheap model of each provider with a key in the environment, through the
+/// running proxy.
 fn live(server: &RunningServer, environment: &Environment) -> Vec<Finding> {
-    let asks =
-        [("OPENAI_API_KEY", "authorization", "Bearer "), ("ANTHROPIC_API_KEY", "x-api-key", "")];
-    let findings = asks.into_iter().filter_map(|(variable, header, prefix)| {
-        let key = environment.variable(variable)?;
-        let value = format!("{prefix}{key}");
-        let headers = [(header, value.as_str()), ("anthropic-version", "2023-06-01")];
-        let count = if header == "x-api-key" { 2 } else { 1 };
-        let answer = ask(&server.url, "GET", "/v1/models", &headers[..count], "");
-        let hint = "check the key and the upstream of `ctx serve`";
-        Some(match answer {
-            Ok(answer) if answer.starts_with("HTTP/1.1 200") => {
-                Finding::ok("proxy", format!("the provider of {variable} answers through ctx"))
+    let findings = LIVE.iter().filter_map(|provider| {
+        let value = format!("{}{}", provider.header.1, environment.variable(provider.key)?);
+        let key = provider.key;
+        Some(match one_request(server, provider, &value) {
+            Ok(model) => {
+                Finding::ok("proxy", format!("{model} of {key}'s provider answers through ctx"))
             }
-            Ok(answer) => {
-                let line = answer.lines().next().unwrap_or_default();
-                Finding::error("proxy", format!("the provider of {variable} answers {line}"), hint)
+            Err(error) => {
+                let hint = "check the key and the upstream of `ctx serve`";
+                Finding::error("proxy", format!("the provider of {key}: {error}"), hint)
             }
-            Err(error) => Finding::of_error("proxy", &error),
         })
     });
     let findings: Vec<_> = findings.collect();
     match findings.is_empty() {
         true => {
-            let text = "--live found no OPENAI_API_KEY and no ANTHROPIC_API_KEY";
+            let keys = LIVE.map(|provider| provider.key).join(", ");
+            let text = format!("--live found none of {keys}");
             vec![Finding::warning("proxy", text, "set one; it is not shown")]
         }
         false => findings,
     }
 }
 
-/// Sends a request to a server on this machine, and returns the whole answer.
-fn ask(
-    url: &str,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> ctx_core::Result<String> {
-    let host = url.trim_start_matches("http://");
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
-    for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    let length = body.len();
-    head.push_str(&format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n"));
-    let exchange = || {
-        let mut stream = TcpStream::connect(host)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body.as_bytes())?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+/// Returns the model that answered.
+fn one_request(server: &RunningServer, provider: &Live, key: &str) -> anyhow::Result<String> {
+    let headers = [(provider.header.0, key), ("anthropic-version", "2023-06-01")];
+    let ask = |method, path: &str, body: &str| {
+        let answer = ask(&server.url, method, path, &headers, body)?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        if !head.starts_with("HTTP/1.1 200") {
+            anyhow::bail!("{}", head.lines().next().unwrap_or_default());
+        }
+        Ok(body.to_owned())
     };
-    exchange().map_err(|error: std::io::Error| {
-        Error::new(ErrorKind::Io, "the proxy does not answer")
-            .with("url", url)
-            .with("cause", &error)
-            .hint("see proxy/serve.log in the home folder")
-            .source(error)
-    })
+    let listed: Value = serde_json::from_str(&ask("GET", provider.models, "")?)?;
+    let models = listed["data"].as_array().or(listed["models"].as_array());
+    let names =
+        models.into_iter().flatten().map(|model| model["id"].as_str().or(model["name"].as_str()));
+    let names: Vec<_> = names.flatten().collect();
+    let cheap = CHEAP.iter().find_map(|part| names.iter().find(|name| name.contains(part)));
+    let model = *cheap.or(names.first()).context("it lists no models")?;
+    let (path, body) = (provider.request)(model);
+    ask("POST", &path, &body.to_string())?;
+    Ok(model.to_owned())
 }

@@ -1,0 +1,43 @@
+//! Requests to a server on this machine.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sends a request to a server on this machine, and returns the whole answer: head and body.
+pub(crate) fn ask(
+    url: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> ctx_core::Result<String> {
+    let host = url.trim_start_matches("http://");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let length = body.len();
+    head.push_str(&format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n"));
+    let exchange = || {
+        let mut stream = TcpStream::connect(host)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body.as_bytes())?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    exchange().map_err(|error: std::io::Error| {
+        Error::new(ErrorKind::Io, "the proxy does not answer")
+            .with("url", url)
+            .with("cause", &error)
+            .hint("see proxy/serve.log in the home folder")
+            .source(error)
+    })
+}
