@@ -117,7 +117,7 @@ mod servers {
     use serde_json::Value;
 
     use super::json;
-    use crate::support::Room;
+    use crate::support::{Ran, Room};
 
     const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 
@@ -199,6 +199,24 @@ mod servers {
         terminal.write_all(b"\n").expect("it reads");
         wait("\x1b[23;2t", &mut terminal);
         assert!(run.wait().expect("it ends").success());
+    }
+
+    #[test]
+    fn the_doctor_asks_the_cheapest_model_of_each_provider_whose_key_is_set() {
+        let room = Room::new();
+        let builder = FakeProvider::builder().models(["big", "big-mini", "big-nano"]);
+        let provider = builder.respond(|_| Step::text("pong")).start().expect("it listens");
+        let args = ["serve", "--background", "--listen", "127.0.0.1:0", "-u", &provider.url()];
+        assert_eq!(room.ctx(&args).code, Some(0));
+        let mut doctor = room.command(&["doctor", "--live", "--json"]);
+        doctor.env("OPENAI_API_KEY", "key-1").env("ANTHROPIC_API_KEY", "key-2");
+        let ran = Ran::of(doctor.env_remove("GEMINI_API_KEY"));
+        assert_eq!(ran.stdout.matches("big-nano").count(), 2, "{}", ran.stdout);
+        assert!(!ran.stdout.contains("key-1") && !ran.stdout.contains("key-2"), "{}", ran.stdout);
+        let asked = provider.requests().into_iter().filter(|asked| asked.method == "POST");
+        let asked: Vec<_> = asked.map(|asked| asked.path).collect();
+        assert_eq!(asked, ["/v1/responses", "/v1/messages"]);
+        assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 
     #[test]

@@ -213,7 +213,10 @@ fn live(server: &RunningServer, environment: &Environment) -> Vec<Finding> {
 
 /// Returns the model that answered.
 fn one_request(server: &RunningServer, provider: &Live, key: &str) -> anyhow::Result<String> {
-    let headers = [(provider.header.0, key), ("anthropic-version", "2023-06-01")];
+    let mut headers = vec![(provider.header.0, key)];
+    if provider.header.0 == "x-api-key" {
+        headers.push(("anthropic-version", "2023-06-01"));
+    }
     let ask = |method, path: &str, body: &str| {
         let answer = ask(&server.url, method, path, &headers, body)?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
