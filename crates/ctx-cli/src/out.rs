@@ -51,7 +51,13 @@ impl Out {
 
     /// Prints a line of data, or several. On a terminal they are wrapped between words.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(stdout(), "{}", wrapped(text.as_ref(), [0; 2], terminal_columns()).join("\n"))
+        self.line_indented(text, 0)
+    }
+
+    /// Prints a line whose continuation lines begin with blanks.
+    pub(crate) fn line_indented(&self, text: impl AsRef<str>, blanks: usize) -> io::Result<()> {
+        let lines = wrapped(text.as_ref(), [0, blanks], terminal_columns());
+        writeln!(stdout(), "{}", lines.join(&format!("\n{:blanks$}", "")))
     }
 
     /// Prints the subject of a report: the transcript, and its size.

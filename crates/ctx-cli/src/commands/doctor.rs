@@ -111,6 +111,9 @@ fn config(global: &Global) -> Finding {
     }
 }
 
+/// The column of a finding's text.
+const TEXT_COLUMN: usize = 18;
+
 fn print(report: &DoctorReport, out: &Out) -> anyhow::Result<()> {
     out.line(format!("ctx {}", report.version))?;
     for Finding { check, state, text, hint } in &report.findings {
@@ -119,9 +122,12 @@ fn print(report: &DoctorReport, out: &Out) -> anyhow::Result<()> {
             State::Warning => ("warning", YELLOW),
             State::Error => ("error", RED),
         };
-        out.line(format!("{style}{mark:7}{style:#}  {DIM}{check:7}{DIM:#}  {}", escaped(text)))?;
+        let text = escaped(text);
+        let line = format!("{style}{mark:7}{style:#}  {DIM}{check:7}{DIM:#}  {text}");
+        out.line_indented(line, TEXT_COLUMN)?;
         if let Some(hint) = hint {
-            out.line(format!("                  {DIM}hint:{DIM:#} {}", escaped(hint)))?;
+            let line = format!("{:TEXT_COLUMN$}{DIM}hint:{DIM:#} {}", "", escaped(hint));
+            out.line_indented(line, TEXT_COLUMN)?;
         }
     }
     let count = |state| report.findings.iter().filter(|finding| finding.state == state).count();

@@ -7,7 +7,7 @@ use ctx_server::running::running;
 use ctx_session::{DiscoveredSession, Home};
 
 use super::sessions::age;
-use crate::format::{counted, escaped};
+use crate::format::escaped;
 use crate::out::{BOLD, DIM, Out};
 use crate::session_args::homes;
 
@@ -32,8 +32,8 @@ pub(crate) fn run(out: &Out) -> anyhow::Result<ExitCode> {
     }
     match sessions.first() {
         Some(newest) => out.line(format!(
-            "{}, the newest of {} {}",
-            counted(sessions.len(), "session"),
+            "sessions: {}, newest: {}, {}",
+            sessions.len(),
             newest.agent.name(),
             age(newest.modified)
         ))?,
@@ -46,7 +46,7 @@ pub(crate) fn run(out: &Out) -> anyhow::Result<ExitCode> {
     let next = next(clients.first().copied(), sessions.first());
     let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
     for (command, what) in &next {
-        out.line(format!("  {command:width$}  {DIM}{what}{DIM:#}"))?;
+        out.line_indented(format!("  {command:width$}  {DIM}{what}{DIM:#}"), width + 4)?;
     }
     out.line("")?;
     out.line("`ctx --help` lists all commands.")?;
