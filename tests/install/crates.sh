@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packed ctx-core and ctx-tool-guard as another project would, in $1, which is emptied, and
-# lists what the other crates would ship. Nothing is downloaded.
+# lists what the other crates would ship.
 #   crates.sh DIR
 # Crates of the workspace come from their packages by [patch]: ctx-core is another project's name in the
 # registry.
@@ -8,13 +8,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:?usage: crates.sh DIR}
 # ctx-tool-guard, and the crates of the workspace that it depends on.
-mapfile -t packed < <(cargo tree --locked --offline --package ctx-tool-guard --edges normal --prefix none |
+mapfile -t packed < <(cargo tree --locked --package ctx-tool-guard --edges normal --prefix none |
     sed -n 's/^\(ctx-[a-z-]*\) .*/\1/p' | sort -u)
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" >&2 && exit 1; }; }
 
 rm -rf "$folder" && mkdir -p "$folder/src"
 folder=$(realpath "$folder")
-quietly cargo package --offline --no-verify --exclude-lockfile --allow-dirty \
+quietly cargo package --no-verify --exclude-lockfile --allow-dirty \
     --target-dir "$folder/target" "${packed[@]/#/--package=}"
 for file in "$folder"/target/package/*.crate; do
     tar -xzf "$file" -C "$folder"
@@ -42,13 +42,13 @@ fn main() {
 }
 RUST
 cp Cargo.lock "$folder/"
-quietly cargo build --offline --manifest-path "$folder/Cargo.toml"
-said=$(cargo run --offline --quiet --manifest-path "$folder/Cargo.toml")
+quietly cargo build --manifest-path "$folder/Cargo.toml"
+said=$(cargo run --quiet --manifest-path "$folder/Cargo.toml")
 [ "$said" = "tool-guard o200k" ] || { echo "failed: the program of packed crates prints '$said'" >&2 && exit 1; }
 echo "ok: ${packed[*]} are packed, unpacked and built"
 
 for crate in crates/*/; do
-    quietly cargo package --offline --list --allow-dirty --package "$(basename "$crate")"
+    quietly cargo package --list --allow-dirty --package "$(basename "$crate")"
     for file in Cargo.toml README.md src/; do
         grep -q "^$file" "$folder/log" || { echo "failed: $crate does not ship $file" >&2 && exit 1; }
     done

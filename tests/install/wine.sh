@@ -8,10 +8,10 @@ binary=$(realpath "$1") session=$(realpath "$2")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$(dirname "$0")/../../Cargo.toml" | head -1)
 
 work=$(mktemp -d)
-run() { env -i PATH="$PATH" HOME="$work" WINEPREFIX="$work/wine" WINEDEBUG=-all wine "$@" 2>"$work/errors"; }
+run() { env -i PATH="$PATH" HOME="$work" WINEPREFIX="$work/wine" WINEDEBUG=-all "$@"; }
 trap 'run wineserver --kill || true; rm -rf "$work"' EXIT
 cd "$work"
-ctx() { run "$binary" "$@" || { tail "$work/errors" >&2 && fail "ctx.exe $*"; }; }
+ctx() { run wine "$binary" "$@" 2>"$work/errors" || { tail "$work/errors" >&2 && fail "ctx.exe $*"; }; }
 said=$(ctx --version | tr -d '\r')
 [ "$said" = "ctx $version" ] || fail "ctx.exe --version prints '$said'"
 ctx replay "Z:${session//\//\\}" >"$work/report"

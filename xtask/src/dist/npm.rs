@@ -42,8 +42,7 @@ fn pack(release: &Release, name: &str, fields: Value, program: Entry) -> Result<
     }
     let manifest = serde_json::to_vec_pretty(&manifest)?;
     let mut entries = vec![program, Entry::file("package/package.json", manifest)];
-    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
-        entries.push(Entry::file(format!("package/{file}"), fs::read(release.root.join(file))?));
-    }
+    entries.extend(release.licences("package/")?);
+    entries.push(Entry::file("package/README.md", fs::read(release.root.join("README.md"))?));
     archive::tar_gz(entries)
 }
