@@ -27,6 +27,9 @@ edition = "2024"
 [dependencies]
 ctx-core = { version = "$version", features = ["o200k"] }
 ctx-tool-guard = "$version"
+# As in the workspace, so that crates that are built are not built again.
+[profile.dev]
+debug = "line-tables-only"
 [workspace]
 exclude = ["ctx-*"]
 [patch.crates-io]

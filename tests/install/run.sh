@@ -92,7 +92,7 @@ here() {
     refused no-release 'cannot download' "CTX_BASE_URL=file://$work"
     refused no-address 'set CTX_BASE_URL' A=
 }
-crates() { tests/install/crates.sh "$target/packed-crates"; }
+crates() { CARGO_TARGET_DIR=$target tests/install/crates.sh "$target/packed-crates"; }
 root() { tests/install/root.sh "$files" "$session" "$target/install-root"; }
 image() { tests/install/image.sh "$files" "$session"; }
 wine() {
