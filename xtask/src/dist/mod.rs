@@ -78,14 +78,15 @@ struct Release {
 }
 
 impl Release {
-    /// Returns the licences, with a prefix before their names.
+    /// Returns the licences of ctx, with a prefix before their names.
     fn licences(&self, prefix: &str) -> Result<Vec<Entry>> {
-        let mut entries =
-            vec![Entry::file(format!("{prefix}THIRD-PARTY.txt"), self.notices.as_str())];
-        for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            entries.push(Entry::file(format!("{prefix}{file}"), fs::read(self.root.join(file))?));
-        }
-        Ok(entries)
+        let read =
+            |file| Ok(Entry::file(format!("{prefix}{file}"), fs::read(self.root.join(file))?));
+        ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().map(read).collect()
+    }
+
+    fn notices(&self, prefix: &str) -> Entry {
+        Entry::file(format!("{prefix}THIRD-PARTY.txt"), self.notices.as_str())
     }
 }
 

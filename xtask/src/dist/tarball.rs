@@ -23,6 +23,7 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     let at = |path: &str| format!("{name}/{path}");
     let mut entries = vec![Entry::program(at(platform.program()), fs::read(binary)?)];
     entries.extend(release.licences(&at(""))?);
+    entries.push(release.notices(&at("")));
     entries.push(Entry::file(at("README.md"), fs::read(release.root.join("README.md"))?));
     for (shell, file) in COMPLETIONS {
         let script = output(program(release).args(["completions", shell]))?;

@@ -29,7 +29,9 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
         ),
         Entry::file(format!("{info}/WHEEL"), wheel(platform.wheel)),
     ];
-    entries.extend(release.licences(&format!("{info}/licenses/"))?);
+    let licences = format!("{info}/licenses/");
+    entries.extend(release.licences(&licences)?);
+    entries.push(release.notices(&licences));
     entries.push(record(&entries, &format!("{info}/RECORD")));
     let name = format!("{PACKAGE}-{version}-py3-none-{}.whl", platform.wheel.join("."));
     Ok(vec![(name, archive::zip(&entries)?)])
