@@ -27,11 +27,10 @@ edition = "2024"
 [dependencies]
 ctx-core = { version = "$version", features = ["o200k"] }
 ctx-tool-guard = "$version"
-# As in the workspace, so that crates that are built are not built again.
-[profile.dev]
-debug = "line-tables-only"
 [workspace]
 exclude = ["ctx-*"]
+# As in the workspace, so that crates that are built are not built again.
+$(sed -n '/^\[profile\.dev\(\.package\)\?\]/,/^$/p' Cargo.toml)
 [patch.crates-io]
 $(printf '%s\n' "${packed[@]}" | sed "s/.*/& = { path = \"&-$version\" }/")
 TOML

@@ -29,7 +29,7 @@ buildah bud --pull-never --file install/Dockerfile --build-arg "VERSION=$version
     { cat "$store/log" >&2 && fail "buildah bud"; }
 container=$(buildah from --pull-never localhost/ctx)
 files=$(buildah mount "$container")
-found=$(cd "$files" && find . -type f | sort | xargs)
+found=$(cd "$files" && find . -type f | LC_ALL=C sort | xargs)
 [ "$found" = './LICENSE-APACHE ./LICENSE-MIT ./THIRD-PARTY.txt ./ctx' ] || fail "the image contains $found"
 [ "$(stat --format %u "$files/data")" = 65532 ] || fail "/data belongs to another user"
 size=$(du -sh "$files" | cut -f 1)
