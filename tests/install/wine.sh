@@ -16,6 +16,9 @@ said=$(ctx --version | tr -d '\r')
 [ "$said" = "ctx $version" ] || fail "ctx.exe --version prints '$said'"
 ctx replay "Z:${session//\//\\}" >"$work/report"
 grep -q '^model requests' "$work/report" || fail "replay prints no report"
-ctx setup claude --dry-run >"$work/setup"
-grep -q 'ctx.exe' "$work/setup" || fail "setup prints '$(cat "$work/setup")'"
+ctx setup claude --mcp --dry-run >"$work/setup"
+for part in ANTHROPIC_BASE_URL 'ctx.exe"'; do
+    grep -q "$part" "$work/setup" || fail "setup prints '$(cat "$work/setup")'"
+done
+[ -z "$(find "$work/wine" -name '.claude*')" ] || fail "setup --dry-run writes files"
 echo "ok: ctx.exe, three commands under $(wine --version 2>/dev/null)"
