@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Runs three commands of ctx.exe under wine, in a home that is empty.
+# Runs three commands of ctx.exe under wine, in a home that is empty. Needs wine and MinGW.
 #   wine.sh CTX_EXE SESSION
 set -euo pipefail
 fail() { printf 'failed: %s\n' "$*" >&2 && exit 1; }
 [ "$#" -eq 2 ] || fail "usage: wine.sh CTX_EXE SESSION"
-binary=$(realpath "$1") session=$(realpath "$2")
+session=$(realpath "$2")
+shim=$(realpath "$(dirname "$0")/bcryptprimitives.c")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$(dirname "$0")/../../Cargo.toml" | head -1)
 
 work=$(mktemp -d)
 run() { env -i PATH="$PATH" HOME="$work" WINEPREFIX="$work/wine" WINEDEBUG=-all "$@"; }
 trap 'run wineserver --kill || true; rm -rf "$work"' EXIT
+cp "$1" "$work/ctx.exe"
 cd "$work"
-ctx() { run wine "$binary" "$@" 2>"$work/errors" || { tail "$work/errors" >&2 && fail "ctx.exe $*"; }; }
+x86_64-w64-mingw32-gcc -shared -o bcryptprimitives.dll "$shim" -ladvapi32
+ctx() { run wine ctx.exe "$@" 2>"$work/errors" || { tail "$work/errors" >&2 && fail "ctx.exe $*"; }; }
 said=$(ctx --version | tr -d '\r')
 [ "$said" = "ctx $version" ] || fail "ctx.exe --version prints '$said'"
 ctx replay "Z:${session//\//\\}" >"$work/report"

@@ -26,11 +26,11 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     entries.push(release.notices(&at("")));
     entries.push(Entry::file(at("README.md"), fs::read(release.root.join("README.md"))?));
     for (shell, file) in COMPLETIONS {
-        let script = output(program(release).args(["completions", shell]))?;
+        let script = output(program(release)?.args(["completions", shell]))?;
         entries.push(Entry::file(at(&format!("completions/{file}")), script));
     }
     let manual = tempfile::tempdir()?;
-    output(program(release).arg("man").arg(manual.path()))?;
+    output(program(release)?.arg("man").arg(manual.path()))?;
     for page in fs::read_dir(manual.path())? {
         let page = page?;
         let path = format!("man/{}", page.file_name().to_string_lossy());
@@ -51,13 +51,17 @@ fn installer(release: &Release, name: &str) -> Result<Artifact> {
 }
 
 /// Returns a command that runs the binary; wine runs that of Windows elsewhere.
-fn program(release: &Release) -> Command {
+fn program(release: &Release) -> Result<Command> {
     if cfg!(windows) || !release.platform.is_windows() {
-        return Command::new(&release.binary);
+        return Ok(Command::new(&release.binary));
     }
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    compiler.args(["-shared", "-o"]).arg(release.binary.with_file_name("bcryptprimitives.dll"));
+    compiler.arg(release.root.join("tests/install/bcryptprimitives.c"));
+    output(compiler.arg("-ladvapi32"))?;
     let mut command = Command::new("wine");
     command.arg(&release.binary).env("WINEDEBUG", "-all");
-    command
+    Ok(command)
 }
 
 /// Runs a command, and returns its standard output.
