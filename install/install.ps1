@@ -15,7 +15,7 @@ function Install-Ctx {
     }
     if (-not [Environment]::Is64BitOperatingSystem) { throw 'There is no archive for 32-bit Windows.' }
 
-    $name = "ctx-$version-x86_64-pc-windows-msvc"
+    $name = "ctx-$version-x86_64-pc-windows-gnu"
     $work = Join-Path ([IO.Path]::GetTempPath()) ([IO.Path]::GetRandomFileName())
     New-Item -ItemType Directory $work | Out-Null
     try {

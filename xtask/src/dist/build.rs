@@ -1,6 +1,7 @@
 //! Builds the binary. Static ones are linked with zig, which brings a C++ compiler for musl.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +24,9 @@ pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
     } else {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.arg("build");
+        if platform.is_windows() && !cfg!(windows) {
+            with_mingw(&mut command, &target.join("windows"))?;
+        }
         command
     };
     command.args(["--profile", "dist", "--locked", "--package", "ctx-cli", "--bin", "ctx"]);
@@ -34,6 +38,26 @@ pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
         bail!("{} has {size} bytes, more than {MAX_SIZE}", binary.display());
     }
     Ok(binary)
+}
+
+/// Lets cargo build for Windows elsewhere. MinGW has the header windows.h, and std::mutex only with POSIX
+/// threads. The linker prefers a library in the folder to a DLL, which users do not have.
+fn with_mingw(command: &mut Command, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("Windows.h"), "#include <windows.h>\n")?;
+    let cxx = "x86_64-w64-mingw32-g++-posix";
+    let found = Command::new(cxx).arg("-print-file-name=libstdc++.a").output();
+    let library = String::from_utf8(found.with_context(|| format!("cannot run {cxx}"))?.stdout)?;
+    fs::copy(library.trim(), folder.join("libstdc++.a")).context(library)?;
+    command
+        .env("CXX_x86_64_pc_windows_gnu", cxx)
+        .env("CXXFLAGS_x86_64_pc_windows_gnu", format!("-I{}", folder.display()))
+        .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", "x86_64-w64-mingw32-gcc-posix")
+        .env(
+            "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS",
+            format!("-Lnative={}", folder.display()),
+        );
+    Ok(())
 }
 
 /// Installs the tools into a folder, if they are not there. Returns the folder of their programs.

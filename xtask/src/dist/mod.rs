@@ -2,6 +2,7 @@
 
 mod archive;
 mod build;
+mod notices;
 mod npm;
 mod tarball;
 mod wheel;
@@ -49,7 +50,7 @@ const PLATFORMS: [Platform; 5] = [
         wheel: &["macosx_11_0_arm64"],
         npm: ("darwin", "arm64"),
     },
-    Platform { target: "x86_64-pc-windows-msvc", wheel: &["win_amd64"], npm: ("win32", "x64") },
+    Platform { target: "x86_64-pc-windows-gnu", wheel: &["win_amd64"], npm: ("win32", "x64") },
 ];
 
 impl Platform {
@@ -72,6 +73,21 @@ struct Release {
     /// The folder that the installers download from; empty if the user has to name it.
     base_url: String,
     root: PathBuf,
+    /// The licences of the crates in the binary.
+    notices: String,
+}
+
+impl Release {
+    /// Returns the licences of ctx, with a prefix before their names.
+    fn licences(&self, prefix: &str) -> Result<Vec<Entry>> {
+        let read =
+            |file| Ok(Entry::file(format!("{prefix}{file}"), fs::read(self.root.join(file))?));
+        ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().map(read).collect()
+    }
+
+    fn notices(&self, prefix: &str) -> Entry {
+        Entry::file(format!("{prefix}THIRD-PARTY.txt"), self.notices.as_str())
+    }
 }
 
 /// A file of an archive.
@@ -129,7 +145,8 @@ pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
         None => build::build(platform, &target)?,
     };
     let version = env!("CARGO_PKG_VERSION");
-    let release = Release { version, platform, binary, base_url, root: crate::root() };
+    let notices = notices::notices(platform.target)?;
+    let release = Release { version, platform, binary, base_url, root: crate::root(), notices };
     let out = out.unwrap_or_else(|| target.join("dist"));
     fs::create_dir_all(&out)?;
     for (_, write) in kinds {

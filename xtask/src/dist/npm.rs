@@ -16,7 +16,8 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     let binary = Entry::program(format!("package/{program}"), fs::read(&release.binary)?);
     let description = format!("The binary of {PACKAGE} for {os} {cpu}.");
     let fields = json!({ "description": description, "os": [os], "cpu": [cpu] });
-    let of_platform = pack(release, &package(platform), fields, binary)?;
+    let files = vec![binary, release.notices("package/")];
+    let of_platform = pack(release, &package(platform), fields, files)?;
 
     let launcher = fs::read(release.root.join("install/ctx.js"))?;
     let versions = PLATFORMS.iter().map(|platform| (package(platform), json!(version)));
@@ -26,7 +27,8 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
         "engines": { "node": ">=16" },
         "optionalDependencies": versions.collect::<Map<_, _>>(),
     });
-    let main = pack(release, PACKAGE, fields, Entry::program("package/ctx.js", launcher))?;
+    let files = vec![Entry::program("package/ctx.js", launcher)];
+    let main = pack(release, PACKAGE, fields, files)?;
     Ok(vec![(name(PACKAGE), main), (name(&format!("{PACKAGE}-{os}-{cpu}")), of_platform)])
 }
 
@@ -34,16 +36,16 @@ fn package(platform: &Platform) -> String {
     format!("@{PACKAGE}/{}-{}", platform.npm.0, platform.npm.1)
 }
 
-/// Returns a package: its `package.json`, licences, README.md and a program.
-fn pack(release: &Release, name: &str, fields: Value, program: Entry) -> Result<Vec<u8>> {
+/// Returns a package: its `package.json`, licences, README.md and files.
+fn pack(release: &Release, name: &str, fields: Value, files: Vec<Entry>) -> Result<Vec<u8>> {
     let mut manifest = json!({ "name": name, "version": release.version, "license": LICENCE });
     if let (Some(manifest), Value::Object(fields)) = (manifest.as_object_mut(), fields) {
         manifest.extend(fields);
     }
     let manifest = serde_json::to_vec_pretty(&manifest)?;
-    let mut entries = vec![program, Entry::file("package/package.json", manifest)];
-    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
-        entries.push(Entry::file(format!("package/{file}"), fs::read(release.root.join(file))?));
-    }
+    let mut entries = files;
+    entries.push(Entry::file("package/package.json", manifest));
+    entries.extend(release.licences("package/")?);
+    entries.push(Entry::file("package/README.md", fs::read(release.root.join("README.md"))?));
     archive::tar_gz(entries)
 }

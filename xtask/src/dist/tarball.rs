@@ -22,15 +22,15 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     let name = format!("ctx-{version}-{}", platform.target);
     let at = |path: &str| format!("{name}/{path}");
     let mut entries = vec![Entry::program(at(platform.program()), fs::read(binary)?)];
-    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
-        entries.push(Entry::file(at(file), fs::read(release.root.join(file))?));
-    }
+    entries.extend(release.licences(&at(""))?);
+    entries.push(release.notices(&at("")));
+    entries.push(Entry::file(at("README.md"), fs::read(release.root.join("README.md"))?));
     for (shell, file) in COMPLETIONS {
-        let script = output(Command::new(binary).args(["completions", shell]))?;
+        let script = output(program(release)?.args(["completions", shell]))?;
         entries.push(Entry::file(at(&format!("completions/{file}")), script));
     }
     let manual = tempfile::tempdir()?;
-    output(Command::new(binary).arg("man").arg(manual.path()))?;
+    output(program(release)?.arg("man").arg(manual.path()))?;
     for page in fs::read_dir(manual.path())? {
         let page = page?;
         let path = format!("man/{}", page.file_name().to_string_lossy());
@@ -50,7 +50,21 @@ fn installer(release: &Release, name: &str) -> Result<Artifact> {
     Ok((name.to_owned(), text.into_bytes()))
 }
 
-/// Runs the binary, and returns its standard output.
+/// Returns a command that runs the binary; wine runs that of Windows elsewhere.
+fn program(release: &Release) -> Result<Command> {
+    if cfg!(windows) || !release.platform.is_windows() {
+        return Ok(Command::new(&release.binary));
+    }
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    compiler.args(["-shared", "-o"]).arg(release.binary.with_file_name("bcryptprimitives.dll"));
+    compiler.arg(release.root.join("tests/install/bcryptprimitives.c"));
+    output(compiler.arg("-ladvapi32"))?;
+    let mut command = Command::new("wine");
+    command.arg(&release.binary).env("WINEDEBUG", "-all");
+    Ok(command)
+}
+
+/// Runs a command, and returns its standard output.
 fn output(command: &mut Command) -> Result<Vec<u8>> {
     let program = Path::new(command.get_program()).display().to_string();
     let output = command.output().with_context(|| {

@@ -8,7 +8,8 @@ fn release(folder: &Path) -> Release {
     let binary = folder.join("ctx");
     fs::write(&binary, "binary").unwrap();
     let platform = &PLATFORMS[0];
-    Release { version: "1.2.3", platform, binary, base_url: String::new(), root: crate::root() }
+    let (base_url, notices) = (String::new(), "notices".to_owned());
+    Release { version: "1.2.3", platform, binary, base_url, root: crate::root(), notices }
 }
 
 #[test]

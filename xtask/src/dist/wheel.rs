@@ -29,9 +29,9 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
         ),
         Entry::file(format!("{info}/WHEEL"), wheel(platform.wheel)),
     ];
-    for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        entries.push(Entry::file(format!("{info}/licenses/{file}"), fs::read(root.join(file))?));
-    }
+    let licences = format!("{info}/licenses/");
+    entries.extend(release.licences(&licences)?);
+    entries.push(release.notices(&licences));
     entries.push(record(&entries, &format!("{info}/RECORD")));
     let name = format!("{PACKAGE}-{version}-py3-none-{}.whl", platform.wheel.join("."));
     Ok(vec![(name, archive::zip(&entries)?)])
@@ -41,7 +41,7 @@ fn metadata(version: &str, readme: &str) -> String {
     format!(
         "Metadata-Version: 2.4\nName: {PACKAGE}\nVersion: {version}\nSummary: {ABOUT}\n\
          License-Expression: {LICENCE}\nLicense-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\n\
-         Requires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n{readme}"
+         License-File: THIRD-PARTY.txt\n         Requires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n{readme}"
     )
 }
 
