@@ -22,7 +22,7 @@ const EMPTY: &str = "no records of `ctx serve` yet, and no sessions to replay; r
 pub(crate) fn run(global: &Global, args: &args::Stats, out: &Out) -> anyhow::Result<ExitCode> {
     let since = args.since.as_deref().map(parse_since).transpose().map_err(misuse)?;
     let folder = Home::from_env()?.root.join("proxy").join("traces");
-    let stored = out.while_waiting("reading records", || StoredRecords::read(&folder))?;
+    let stored = out.while_waiting("reading records", || StoredRecords::read(&folder, None))?;
     if stored.damaged > 0 {
         let damaged = counted(usize::try_from(stored.damaged).unwrap_or(usize::MAX), "record");
         out.warn(format!("{damaged} skipped: damaged, or of a later version"));

@@ -172,7 +172,7 @@ fn replays_are_counted_apart_from_records() {
 #[test]
 fn damaged_records_are_skipped_and_counted() {
     let home = tempfile::tempdir().unwrap();
-    assert!(StoredRecords::read(&home.path().join("none")).unwrap().sessions.is_empty());
+    assert!(StoredRecords::read(&home.path().join("none"), None).unwrap().sessions.is_empty());
     let line =
         |number| serde_json::json!({ "record": record(number, 0, 9_000, 8_000) }).to_string();
     let (first, second) = (line(0), line(1));
@@ -181,7 +181,7 @@ fn damaged_records_are_skipped_and_counted() {
     let half = &second[..second.len() / 2];
     let text = format!("{info}\n{first}\nnot JSON\n{{\"later\":1}}\n{second}\n{half}");
     std::fs::write(home.path().join("a.jsonl"), text).unwrap();
-    let stored = StoredRecords::read(home.path()).unwrap();
+    let stored = StoredRecords::read(home.path(), None).unwrap();
     assert_eq!((stored.sessions.len(), stored.damaged), (1, 3));
     let mut stats = Stats::new(GroupBy::Client, None);
     stored.sessions.iter().for_each(|session| stats.add_trace(session));

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 use std::{fs, thread};
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
@@ -235,7 +236,7 @@ impl Writer {
 /// # Errors
 ///
 /// [`ErrorKind::Io`] if the folder exists and cannot be listed.
-pub(super) fn read_folder(folder: &Path) -> Result<StoredRecords> {
+pub(super) fn read_folder(folder: &Path, since: Option<Timestamp>) -> Result<StoredRecords> {
     let mut stored = StoredRecords::default();
     let files = match fs::read_dir(folder) {
         Ok(files) => files,
@@ -247,7 +248,12 @@ pub(super) fn read_folder(folder: &Path) -> Result<StoredRecords> {
                 .source(error));
         }
     };
-    for path in files.flatten().map(|file| file.path()) {
+    // A file is written when a request ends.
+    let since = since.map_or(UNIX_EPOCH, |at| UNIX_EPOCH + Duration::from_millis(at.0.max(0) as u64));
+    let is_new = |file: &fs::DirEntry| {
+        file.metadata().and_then(|file| file.modified()).is_ok_and(|modified| modified >= since)
+    };
+    for path in files.flatten().filter(is_new).map(|file| file.path()) {
         let Some(id) = id_of(&path) else { continue };
         let whole = |record: Record| Record { entries: Vec::new(), ..record };
         let Ok(file) = read_all(&path, &id, whole) else {

@@ -16,7 +16,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctx_core::Result;
+use ctx_core::{Result, Timestamp};
 use tokio::sync::broadcast;
 
 use cache::RecordCache;
@@ -78,12 +78,13 @@ pub struct StoredRecords {
 
 impl StoredRecords {
     /// Reads the folder of a [`Trace`], which a server may be writing. A missing folder is empty.
+    /// Conversations without a request since then are left out.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if the folder exists and cannot be listed.
-    pub fn read(folder: &Path) -> Result<Self> {
-        disk::read_folder(folder)
+    pub fn read(folder: &Path, since: Option<Timestamp>) -> Result<Self> {
+        disk::read_folder(folder, since)
     }
 }
 
