@@ -3,8 +3,8 @@
 import json
 import shutil
 
-from . import codex_server
-from .clients import PLANTED, ClaudeCompaction, GeminiCompaction, OpenCodeCompaction
+from .clients import PLANTED, ClaudeCompaction, Codex, GeminiCompaction, OpenCodeCompaction
+from .codex_server import PASTED, CodexCompactCommandOwn
 from .judge import complaints, row
 from .proxied import commands, held
 from .room import CTX, ROOT
@@ -17,7 +17,10 @@ class Hooked:
 
     hooked = False
     summary_asks = ("TEXT ONLY", "<state_snapshot>", "anchored summary", "CONTEXT CHECKPOINT COMPACTION")
-    late = 0  # prompts after a compaction that cannot have the rule
+
+    def is_too_early(self, body):
+        """Whether a prompt is after a compaction, and before the first hook that adds to the context."""
+        return False
 
     def settings(self, room, base):
         self.room = room
@@ -44,11 +47,26 @@ class ClaudeHooks(Hooked, ClaudeCompaction):
         return [command[0], *plugin, *command[1:]]
 
 
-class CodexHooks(Hooked, codex_server.CodexCompactCommandOwn):
+class CodexHooks(Hooked, Codex):
+    """Codex compacts by itself. It keeps the last 20,000 tokens of the user's messages: less than a paste."""
+
     name = "codex-hooks"
+    limit = 0
+    summary = CodexCompactCommandOwn.summary
 
     def hook(self, room):
         self.copied(room, "codex", ".codex")
+
+    def provider(self, base):
+        return "model_auto_compact_token_limit = 40000\n" + super().provider(base)
+
+    def prompt(self, turn):
+        return super().prompt(turn) + (f"\n{PASTED}" if turn == 2 else "")
+
+    def command(self, turn):
+        command = super().command(turn)
+        trust = ["--dangerously-bypass-hook-trust"] if self.hooked else []
+        return [*command[:2], *trust, *command[2:]]
 
 
 class GeminiHooks(Hooked, GeminiCompaction):
@@ -58,6 +76,9 @@ class GeminiHooks(Hooked, GeminiCompaction):
 
     def hook(self, room):
         self.copied(room, "gemini-cli", ".gemini/extensions/ctx")
+
+    def is_too_early(self, body):
+        return "BIGREAD 2" in body and "BIGREAD 3" not in body
 
 
 class OpenCodeHooks(Hooked, OpenCodeCompaction):
@@ -72,11 +93,10 @@ ALL = (ClaudeHooks, CodexHooks, GeminiHooks, OpenCodeHooks)
 
 def check(client):
     """Returns the failed checks, and the row of the table."""
-    turns = codex_server.turns if isinstance(client, CodexHooks) else commands
 
     def run(mode):
         client.hooked = mode == "hooks"
-        return held(client, turns, mode, lambda _room, upstream: upstream)
+        return held(client, commands, mode, lambda _room, upstream: upstream)
 
     alone, hooked = run("alone"), run("hooks")
     faults = [words for words, holds in judge(client, alone, hooked) if not holds]
@@ -96,4 +116,5 @@ def lacking(client, run):
     """Returns the numbers of the prompts without the rule."""
     asks = lambda r: any(ask in json.dumps(r["newest"]) for ask in client.summary_asks)
     prompts = [r for r in run.requests if r["body"].get("tools") and not asks(r)]
-    return [r["number"] for r in prompts if PLANTED not in json.dumps(r["body"])]
+    bodies = ((r["number"], json.dumps(r["body"])) for r in prompts)
+    return [number for number, body in bodies if PLANTED not in body and not client.is_too_early(body)]

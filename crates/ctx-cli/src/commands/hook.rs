@@ -95,8 +95,9 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
 
 impl Event {
     fn transcript(&self) -> anyhow::Result<Option<PathBuf>> {
-        let named = || Ok(homes()?.named(&self.session_id).ok().map(|found| found.path));
-        let path = self.transcript_path.clone().map_or_else(named, |path| anyhow::Ok(Some(path)))?;
+        let named = || Ok(homes()?.named(self.session_id.as_str()).ok().map(|found| found.path));
+        let path =
+            self.transcript_path.clone().map_or_else(named, |path| anyhow::Ok(Some(path)))?;
         Ok(path.filter(|path| is_transcript(path)))
     }
 

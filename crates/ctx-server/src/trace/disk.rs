@@ -249,7 +249,8 @@ pub(super) fn read_folder(folder: &Path, since: Option<Timestamp>) -> Result<Sto
         }
     };
     // A file is written when a request ends.
-    let since = since.map_or(UNIX_EPOCH, |at| UNIX_EPOCH + Duration::from_millis(at.0.max(0) as u64));
+    let since =
+        since.map_or(UNIX_EPOCH, |at| UNIX_EPOCH + Duration::from_millis(at.0.max(0) as u64));
     let is_new = |file: &fs::DirEntry| {
         file.metadata().and_then(|file| file.modified()).is_ok_and(|modified| modified >= since)
     };
