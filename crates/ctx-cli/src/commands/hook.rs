@@ -42,6 +42,9 @@ struct Event {
     /// Of `UserPromptSubmit` and `BeforeAgent`.
     #[serde(default)]
     prompt: Option<String>,
+    /// Of `SessionStart`.
+    #[serde(default)]
+    source: Option<String>,
 }
 
 /// Reads an event, and prints the text that the client adds to the context. Another event is ignored.
@@ -51,7 +54,7 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
     let event: Event = serde_json::from_str(&text).map_err(|cause| {
         Error::new(ErrorKind::InvalidInput, "the event on standard input is not of a hook")
             .with("cause", &cause)
-            .hint("`ctx hook` is started by a client: see integrations/claude-code")
+            .hint("`ctx hook` is started by a client: see integrations/claude-code/README.md")
             .source(cause)
     })?;
     let name = event.hook_event_name.as_str();
@@ -68,7 +71,8 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
         }
         // Codex sends it after a compaction too, before its next request.
         "SessionStart" => {
-            if let Some(text) = memory_size(global)? {
+            let is_new = event.source.as_deref() != Some("compact");
+            if is_new && let Some(text) = memory_size(global)? {
                 said["systemMessage"] = text.into();
             }
             put_back(&event)?

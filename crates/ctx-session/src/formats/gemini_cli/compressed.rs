@@ -38,7 +38,8 @@ pub(super) fn replace<'a>(
     list: Messages<'a>,
 ) -> Option<Compressed<'a>> {
     let mut earlier = std::mem::replace(messages, list);
-    let (id, &snapshot) = messages.get_index(snapshot_at(messages)?)?;
+    let at = snapshot_at(messages)?;
+    let (id, &snapshot) = messages.get_index(at)?;
     // The list is also written after tools, and has then as many messages as before.
     let text = |raw: &RawValue| gemini::parse_raw(raw).plain_text();
     let before = snapshot_at(&earlier).and_then(|at| earlier.get_index(at));
@@ -46,15 +47,19 @@ pub(super) fn replace<'a>(
     if is_same && sent(messages) >= sent(&earlier) {
         return None;
     }
-    let kept = messages.len() - replacing(messages);
+    let kept = messages.len() - at - 2;
     earlier.truncate(earlier.len().saturating_sub(kept));
-    let covered = earlier.split_off(replacing(&earlier).min(earlier.len()));
+    // What describes the workspace stays.
+    let from = snapshot_at(&earlier).map_or(at, |at| at + 2);
+    let covered = earlier.split_off(from.min(earlier.len()));
     Some(Compressed { messages: covered, id: id.clone(), snapshot })
 }
 
-/// Returns the number of messages at the beginning of a list that replace earlier history.
-pub(super) fn replacing(messages: &Messages<'_>) -> usize {
-    snapshot_at(messages).map_or(0, |at| at + 2)
+/// Removes the snapshot and its answer.
+pub(super) fn remove_snapshot(messages: &mut Messages<'_>) {
+    if let Some(at) = snapshot_at(messages) {
+        messages.drain(at..at + 2);
+    }
 }
 
 /// Returns the place of the snapshot: it is the first message, or follows the description of the

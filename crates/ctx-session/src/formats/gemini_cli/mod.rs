@@ -13,7 +13,7 @@ use ctx_dialect::{gemini, pi as pi_dialect};
 use serde_json::value::RawValue;
 
 use super::{Agent, AgentSpec, Beginning, Evidence, Format, FormatSpec, LastUsage, PiLines, pi};
-use compressed::{Messages, replace, replacing};
+use compressed::{Messages, remove_snapshot, replace};
 use crate::read::timestamp;
 
 impl Format {
@@ -121,8 +121,10 @@ fn to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
         write(&mut lines, earlier.messages.iter())?;
         earlier.write_summary(&mut lines)?;
     }
-    let from = if compressed.is_empty() { 0 } else { replacing(&messages) };
-    write(&mut lines, messages.iter().skip(from))?;
+    if !compressed.is_empty() {
+        remove_snapshot(&mut messages);
+    }
+    write(&mut lines, messages.iter())?;
     for line in bad {
         lines.out.extend(line.bytes().chain([b'\n']));
     }

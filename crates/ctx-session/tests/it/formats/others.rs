@@ -340,14 +340,14 @@ fn gemini_cli_compressions_are_compactions() {
     };
     let line = transcript.main_line().unwrap().into_iter().map(|item| item.entry).collect();
     let sum = "<state_snapshot>sum</state_snapshot>";
-    let all = ["context", "q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4"];
+    let all = ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4", "context"];
     assert_eq!(texts(line), all);
-    assert_eq!(texts(transcript.context(None).unwrap().entries), [sum]);
+    assert_eq!(texts(transcript.context(None).unwrap().entries), [sum, "context"]);
     let list = transcript.compaction_list(None).unwrap();
     let ids: Vec<_> = list.iter().map(|compaction| &*compaction.id).collect();
     assert_eq!(ids, ["s1.summary", "s3.summary"]);
     let first = read(&lines[..9].join("\n")).context(None).unwrap();
-    assert_eq!(texts(first.entries), [sum, "q2", "a2", "q3", "a3"]);
+    assert_eq!(texts(first.entries), [sum, "context", "q2", "a2", "q3", "a3"]);
 }
 
 #[test]
