@@ -82,10 +82,14 @@ class GeminiHooks(Hooked, GeminiCompaction):
 
 
 class OpenCodeHooks(Hooked, OpenCodeCompaction):
+    """A folder of plugins would make opencode ask the registry for a package."""
+
     name = "opencode-hooks"
 
     def hook(self, room):
-        self.copied(room, "opencode", ".config/opencode/plugins")
+        path = room.home / ".config/opencode/opencode.json"
+        plugin = (INTEGRATIONS / "opencode/ctx.js").as_uri()
+        room.write(path, {**json.loads(path.read_text()), "plugin": [plugin]})
 
 
 ALL = (ClaudeHooks, CodexHooks, GeminiHooks, OpenCodeHooks)

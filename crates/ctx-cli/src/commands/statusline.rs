@@ -20,9 +20,15 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 #[derive(Deserialize)]
 struct Session {
     #[serde(default)]
-    cwd: String,
+    workspace: Workspace,
     #[serde(default)]
     context_window: Option<Window>,
+}
+
+#[derive(Default, Deserialize)]
+struct Workspace {
+    /// Where the session was started.
+    project_dir: String,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +62,7 @@ pub(crate) fn run(out: &Out) -> anyhow::Result<ExitCode> {
         usage.map(|(window, usage)| {
             format!("{} of {}", size(usage.prompt()), size(window.context_window_size))
         }),
-        saved(&session.cwd)?,
+        saved(&session.workspace.project_dir)?,
         usage.and_then(|(_, usage)| usage.cached()).map(|share| format!("cache {share:.0} %")),
     ];
     out.line(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))?;

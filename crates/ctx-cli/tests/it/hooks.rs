@@ -40,7 +40,7 @@ fn hook(room: &Room, event: &Value, url: &str) -> Ran {
     ran(room, &["hook"], event, url)
 }
 
-fn ran(room: &Room, args: &[&str], event: &Value, url: &str) -> Ran {
+pub(crate) fn ran(room: &Room, args: &[&str], event: &Value, url: &str) -> Ran {
     let mut command = room.command(args);
     command.env("ANTHROPIC_BASE_URL", url);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -214,7 +214,7 @@ fn the_status_line_has_what_is_known() {
     let usage = json!({ "input_tokens": 500, "cache_creation_input_tokens": 2_500,
         "cache_read_input_tokens": 38_000, "output_tokens": 9 });
     let window = json!({ "context_window_size": 200_000, "current_usage": usage });
-    let session = json!({ "session_id": "s", "cwd": "/w", "context_window": window });
+    let session = json!({ "session_id": "s", "workspace": { "project_dir": "/w" }, "context_window": window });
     assert_eq!(line(&session), "41k of 200k · cache 93 %\n");
     let fresh =
         json!({ "context_window": { "context_window_size": 1_000_000, "current_usage": null } });

@@ -64,6 +64,24 @@ fn what_the_proxy_saved_is_measured_from_its_records() {
 
 #[cfg(unix)]
 #[test]
+fn the_status_line_of_claude_code_has_what_the_running_proxy_saved() {
+    let room = Room::new();
+    serve_a_long_history(&room);
+    let session = |folder: &str| json!({ "workspace": { "project_dir": folder } });
+    let line =
+        |folder: &str| crate::hooks::ran(&room, &["statusline"], &session(folder), "").stdout;
+    assert_eq!(line("/home/me/stories"), "\n");
+    let served =
+        Served::start(&room, &["--upstream", "http://127.0.0.1:9", "--window", "16k"], &[]);
+    let saved = line("/home/me/stories");
+    assert!(saved.starts_with("saved $0.") && saved.ends_with(" in 24 h\n"), "{saved}");
+    assert_eq!(line("/home/me/poems"), "\n");
+    served.signal("-TERM");
+    assert!(served.end().0.success());
+}
+
+#[cfg(unix)]
+#[test]
 fn damaged_records_are_named_and_the_others_counted() {
     let room = Room::new();
     serve_a_long_history(&room);
