@@ -199,7 +199,7 @@ fn a_session_starts_with_the_size_of_memory() {
     let start =
         json!({ "hook_event_name": "SessionStart", "session_id": "n", "source": "startup" });
     assert_eq!(hook(&room, &start, "").stdout, "");
-    room.write("ctx.json", r#"{"agents":{"defaults":{"memoryContext":{"enabled":true}}}}"#);
+    room.write("ctx.json5", r#"{"agents":{"defaults":{"memoryContext":{"enabled":true}}}}"#);
     assert_eq!(hook(&room, &start, "").stdout, "");
     let archived = json!({ "hook_event_name": "SessionEnd", "session_id": "s", "transcript_path": session(&room) });
     assert_eq!(added(&room, &archived), "");
@@ -219,5 +219,5 @@ fn the_status_line_has_what_is_known() {
     let fresh =
         json!({ "context_window": { "context_window_size": 1_000_000, "current_usage": null } });
     assert_eq!(line(&fresh), "\n");
-    assert_eq!(ran(&room, &["statusline"], &json!([]), "").code, Some(1));
+    assert_eq!(ran(&room, &["statusline"], &json!("no session"), "").code, Some(1));
 }
