@@ -82,9 +82,12 @@ class GeminiHooks(Hooked, GeminiCompaction):
 
 
 class OpenCodeHooks(Hooked, OpenCodeCompaction):
-    """A folder of plugins would make opencode ask the registry for a package."""
+    """With a plugin, opencode installs a package for it, and waits until that has failed."""
 
     name = "opencode-hooks"
+
+    def settings(self, room, base):
+        return {**super().settings(room, base), "NPM_CONFIG_OFFLINE": "true", "NPM_CONFIG_FETCH_RETRIES": 0}
 
     def hook(self, room):
         path = room.home / ".config/opencode/opencode.json"
