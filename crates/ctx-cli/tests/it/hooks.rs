@@ -165,7 +165,7 @@ fn chat(room: &Room) -> Value {
     let answer = "Got it. Thanks for the additional context!";
     let lines = [
         head,
-        set(&[about.clone()]),
+        set(std::slice::from_ref(&about)),
         message("a0", "user", "Never push to the branch stable-7."),
         message("a1", "gemini", "I will not."),
         set(&[about, message("b0", "user", snapshot), message("b1", "gemini", answer)]),
