@@ -147,7 +147,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Answer a hook of Claude Code: an event on stdin, text for the context on stdout
+    /// Print the status line of Claude Code, which it describes in JSON on standard input
+    ///
+    /// Size of the context and of the window, what the proxy saved in this conversation, share of the
+    /// last request that was read from the cache; without what is unknown.
+    Statusline,
+    /// Answer a hook of a client: an event on stdin, text for the context on stdout
     #[command(hide = true)]
     Hook,
     /// Write the manual pages into a folder: `ctx.1`, and one page per command

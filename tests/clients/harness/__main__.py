@@ -2,7 +2,7 @@
 
 import sys
 
-from . import clients, codex_server, libraries, openclaw, pi, proxied, retrieval, sdk
+from . import clients, codex_server, hooks, libraries, openclaw, pi, proxied, retrieval, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
@@ -23,6 +23,7 @@ COMMANDS = (
     pi.PiCompaction,
     openclaw.OpenClawCompaction,
     *retrieval.ALL,
+    *hooks.ALL,
 )
 PROXIED = {c.name: c for c in COMMANDS}
 ALL = ["sdk", *PROXIED, "pi", "openclaw", *libraries.ALL]
@@ -53,6 +54,8 @@ def check(name):
         return codex_server.check(PROXIED[name]())
     if name == openclaw.OpenClawCompaction.name:
         return proxied.check(PROXIED[name](), openclaw.turns)
+    if PROXIED.get(name) in hooks.ALL:
+        return hooks.check(PROXIED[name]())
     if PROXIED.get(name) in retrieval.ALL:
         return retrieval.check(PROXIED[name]())
     if name in PROXIED:

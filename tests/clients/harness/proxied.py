@@ -36,7 +36,7 @@ def held(client, turns, mode, base):
         run = Run(folder=room.folder)
         # Settings first: some contain the workspace in the tool's arguments.
         client.settings(room, "")
-        is_strict = client.is_right or mode != "alone"
+        is_strict = client.is_right or mode == "through"
         steps = forgetting(client.summary) + (reading(*client.tool) if client.tool else TALKING)
         steps = steps if client.has_responses else [*WITHOUT_RESPONSES, *steps]
         upstream = room.provider(client.limit, steps, is_strict)

@@ -1,4 +1,5 @@
-//! `ctx hook`: the hooks of Claude Code, for sessions whose requests do not pass a proxy.
+//! `ctx hook`: the hooks of Claude Code, Codex and Gemini CLI, and the plugin of opencode, for sessions
+//! whose requests do not pass a proxy.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -6,38 +7,44 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ctx_clients::Proxy;
+use ctx_clients::{Client, Environment, Proxy, Scope};
 use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Role, TokenLedger, Tokens};
 use ctx_layers::compaction::ClientSummary;
 use ctx_runtime::lookup::RecallQuery;
 use ctx_server::running::running;
 use ctx_session::key::FileId;
-use ctx_session::{Home, Transcript, clock};
+use ctx_session::{Format, Home, Transcript, clock, is_transcript};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::memory;
 use super::run::PROXY_URL;
 use crate::args::Global;
+use crate::format::counted;
 use crate::out::Out;
+use crate::session_args::homes;
 use crate::setup;
 
-/// Maximum size of an event.
-const MOST_BYTES: u64 = 16 << 20;
+/// Maximum size of what a client writes to standard input.
+pub(super) const MOST_BYTES: u64 = 16 << 20;
 
 /// The window of the view that is audited: nothing is dropped from it.
 const NO_LIMIT: Tokens = Tokens(u32::MAX);
 
-/// An event of Claude Code.
+/// An event. A client may send more fields.
 #[derive(Deserialize)]
 struct Event {
     hook_event_name: String,
     session_id: FileId,
+    /// Missing if the client has no file for the session: it is then searched by its id.
     #[serde(default)]
     transcript_path: Option<PathBuf>,
-    /// Of `UserPromptSubmit`.
+    /// Of `UserPromptSubmit` and `BeforeAgent`.
     #[serde(default)]
     prompt: Option<String>,
+    /// Of `SessionStart`.
+    #[serde(default)]
+    source: Option<String>,
 }
 
 /// Reads an event, and prints the text that the client adds to the context. Another event is ignored.
@@ -47,34 +54,123 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
     let event: Event = serde_json::from_str(&text).map_err(|cause| {
         Error::new(ErrorKind::InvalidInput, "the event on standard input is not of a hook")
             .with("cause", &cause)
-            .hint("`ctx hook` is started by a client: see integrations/claude-code")
+            .hint("`ctx hook` is started by a client: see integrations/claude-code/README.md")
             .source(cause)
     })?;
     let name = event.hook_event_name.as_str();
-    match (name, &event.transcript_path) {
-        ("PreCompact", Some(path)) if has_memory(global)? => memory::archive(global, path)?,
-        // While a session is compacted, its transcript has no summary yet.
-        ("UserPromptSubmit", _) => {
+    let mut said = json!({});
+    let added = match name {
+        "PreCompact" => {
+            mark_due(&event)?;
+            archive(global, &event)?;
+            None
+        }
+        "SessionEnd" | "session.compacting" => {
+            archive(global, &event)?;
+            None
+        }
+        // Codex sends it after a compaction too, before its next request.
+        "SessionStart" => {
+            let is_new = event.source.as_deref() != Some("compact");
+            if is_new && let Some(text) = memory_size(global)? {
+                said["systemMessage"] = text.into();
+            }
+            put_back(&event)?
+        }
+        "PostToolUse" if was_compacted(&event)? => put_back(&event)?,
+        "UserPromptSubmit" | "BeforeAgent" => {
             let added = [put_back(&event)?, recalled(global, event.prompt.as_deref())?];
             let added: Vec<_> = added.into_iter().flatten().collect();
-            if !added.is_empty() {
-                let text = added.join("\n\n");
-                let said = json!({ "hookEventName": name, "additionalContext": text });
-                out.line(json!({ "hookSpecificOutput": said }).to_string())?;
-            }
+            (!added.is_empty()).then(|| added.join("\n\n"))
         }
-        _ => {}
+        "chat.message" => recalled(global, event.prompt.as_deref())?,
+        // The plugin of opencode adds this to each request.
+        "session.compacted" => Summary::newest(&event)?.and_then(|summary| summary.lost),
+        _ => None,
+    };
+    if let Some(text) = added {
+        said["hookSpecificOutput"] = json!({ "hookEventName": name, "additionalContext": text });
+    }
+    if said != json!({}) {
+        out.line(said.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the client's requests go through a proxy of this home, which puts back itself what a
+impl Event {
+    fn transcript(&self) -> anyhow::Result<Option<PathBuf>> {
+        let named = || Ok(homes()?.named(self.session_id.as_str()).ok().map(|found| found.path));
+        let path =
+            self.transcript_path.clone().map_or_else(named, |path| anyhow::Ok(Some(path)))?;
+        Ok(path.filter(|path| is_transcript(path)))
+    }
+
+    /// Returns the file with the id of the summary whose losses were put back last.
+    fn done(&self) -> anyhow::Result<PathBuf> {
+        Ok(Home::from_env()?.root.join("hooks").join(self.session_id.as_str()))
+    }
+
+    /// Returns the file that exists from a compaction to the next tool call.
+    fn due(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.done()?.with_extension("due"))
+    }
+}
+
+/// Notes that a session is about to be compacted.
+fn mark_due(event: &Event) -> anyhow::Result<()> {
+    let due = event.due()?;
+    ctx_disk::create_private_dir(ctx_disk::parent(&due))?;
+    Ok(ctx_disk::write_atomic(&due, b"")?)
+}
+
+/// Archives a session in memory, if memory is enabled.
+fn archive(global: &Global, event: &Event) -> anyhow::Result<()> {
+    match event.transcript()? {
+        Some(path) if has_memory(global)? => memory::archive(global, &path),
+        _ => Ok(()),
+    }
+}
+
+/// Says to the user how much memory has, if it is enabled and not empty.
+fn memory_size(global: &Global) -> anyhow::Result<Option<String>> {
+    if !has_memory(global)? {
+        return Ok(None);
+    }
+    let size = memory::open(global, "main", &Out::silent())?.memory.stats()?.segments;
+    let text = format!("ctx: {} of earlier sessions in memory", counted(size, "passage"));
+    Ok((size > 0).then_some(text))
+}
+
+/// Whether this is the first tool call after a compaction. Of calls at once, only one is the first.
+fn was_compacted(event: &Event) -> anyhow::Result<bool> {
+    Ok(std::fs::remove_file(event.due()?).is_ok())
+}
+
+/// Returns the proxy of this home that the client's requests go through. It puts back itself what a
 /// summary lost.
-fn passes_proxy() -> anyhow::Result<bool> {
-    let url = std::env::var("ANTHROPIC_BASE_URL").unwrap_or_default();
-    let of_run = std::env::var(PROXY_URL).ok();
+pub(super) fn proxy_of(format: Format) -> anyhow::Result<Option<String>> {
+    let (client, variable) = if format == Format::CODEX {
+        (Client::Codex, "")
+    } else if format == Format::OPENCODE {
+        (Client::Opencode, "")
+    } else if format == Format::GEMINI_CLI {
+        (Client::Gemini, "GOOGLE_GEMINI_BASE_URL")
+    } else {
+        (Client::Claude, "ANTHROPIC_BASE_URL")
+    };
+    let environment = Environment::from_process();
+    let of_run = environment.variable(PROXY_URL).map(str::to_owned);
+    if of_run.is_some() && variable.is_empty() {
+        return Ok(of_run);
+    }
+    let scopes = [Scope::User, Scope::Project(environment.folder.clone())];
+    // A file that the client cannot read either sets no address.
+    let files = scopes.iter().filter_map(|scope| client.addresses(scope, &environment).ok());
+    let mut urls: Vec<_> = files.flatten().map(|(_, url)| url).collect();
+    urls.extend(environment.variable(variable).map(str::to_owned));
     let server = running(&Home::from_env()?)?.map(|server| server.url);
-    Ok(of_run.iter().chain(&server).any(|proxy| Proxy::at(proxy).is_at(&url)))
+    let is_used = |proxy: &String| urls.iter().any(|url| Proxy::at(proxy).is_at(url));
+    Ok(of_run.into_iter().chain(server).find(is_used))
 }
 
 fn has_memory(global: &Global) -> anyhow::Result<bool> {
@@ -83,43 +179,58 @@ fn has_memory(global: &Global) -> anyhow::Result<bool> {
 
 /// Returns what the newest summary of a session lost, once for each summary.
 fn put_back(event: &Event) -> anyhow::Result<Option<String>> {
-    let Some(path) = event.transcript_path.as_ref().filter(|path| path.exists()) else {
-        return Ok(None);
-    };
-    if passes_proxy()? {
-        return Ok(None);
-    }
-    let transcript = Transcript::open(path)?;
-    let context = transcript.context(None)?.entries;
-    let Some(summary) = context.iter().rev().find(|entry| is_summary(entry)) else {
-        return Ok(None);
-    };
-    let done = Home::from_env()?.root.join("hooks").join(event.session_id.as_str());
-    if ctx_disk::read_to_string(&done).is_ok_and(|known| known == **summary.id()) {
+    let done = event.done()?;
+    let Some(summary) = Summary::newest(event)? else { return Ok(None) };
+    if ctx_disk::read_to_string(&done).is_ok_and(|known| known == *summary.id) {
         return Ok(None);
     }
-    let lost = lost(&transcript, &context, &summary.message()?.plain_text())?;
     ctx_disk::create_private_dir(ctx_disk::parent(&done))?;
-    ctx_disk::write_atomic(&done, summary.id().as_bytes())?;
-    Ok(lost)
+    ctx_disk::write_atomic(&done, summary.id.as_bytes())?;
+    Ok(summary.lost)
 }
 
-fn is_summary(entry: &Entry) -> bool {
-    entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
+/// The newest summary of a session, which the client's model wrote.
+struct Summary {
+    id: EntryId,
+    /// What it lost of the messages that it stands for.
+    lost: Option<String>,
 }
 
-/// Returns what a summary lost of the messages that it stands for.
-fn lost(
-    transcript: &Transcript,
-    context: &[Arc<Entry>],
-    summary: &str,
-) -> anyhow::Result<Option<String>> {
+impl Summary {
+    /// Returns `None` as well if the requests of the session pass a proxy, or the summary is
+    /// encrypted.
+    fn newest(event: &Event) -> anyhow::Result<Option<Self>> {
+        let Some(path) = event.transcript()? else { return Ok(None) };
+        let transcript = Transcript::open(&path)?;
+        let context = transcript.context(None)?;
+        let Some(id) = context.compaction else { return Ok(None) };
+        let list = transcript.compaction_list(None)?;
+        let is_readable = list.iter().any(|one| one.id == id && !one.summary.is_empty());
+        if !is_readable || proxy_of(transcript.format)?.is_some() {
+            return Ok(None);
+        }
+        let lost = lost(&transcript, &context.entries)?;
+        Ok(Some(Self { id, lost }))
+    }
+}
+
+/// Returns what a context lost of the messages that are not in it.
+fn lost(transcript: &Transcript, context: &[Arc<Entry>]) -> anyhow::Result<Option<String>> {
+    let is_summary = |entry: &Entry| {
+        entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
+    };
+    let line: Vec<_> = transcript.main_line()?.into_iter().map(|item| item.entry).collect();
+    let line = line.into_iter().filter(|entry| !is_summary(entry)).collect::<Vec<_>>();
+    let recorded: HashSet<&EntryId> = line.iter().map(|entry| entry.id()).collect();
+    // The summary; Codex adds copies of the user's messages.
+    let replacing = context.iter().filter(|entry| !recorded.contains(entry.id()));
+    let texts = replacing.map(|entry| Ok(entry.message()?.plain_text()));
+    let summary = texts.collect::<anyhow::Result<Vec<_>>>()?.join("\n\n");
     let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
-    let line = transcript.main_line()?.into_iter().map(|item| item.entry);
-    let gone = line.filter(|entry| !kept.contains(entry.id()) && !is_summary(entry));
+    let gone = line.iter().filter(|entry| !kept.contains(entry.id())).cloned();
     let ledger = TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0));
     let gone = ClientSummary::history(ledger, gone)?;
-    let audited = ClientSummary::audit(gone, summary, ClientSummary::LOST_TOKENS, clock::now());
+    let audited = ClientSummary::audit(gone, &summary, ClientSummary::LOST_TOKENS, clock::now());
     let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
     Ok(lost.map(|lost| format!("{}\n{lost}", ClientSummary::NOTE)))
 }

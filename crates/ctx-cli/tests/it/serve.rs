@@ -22,7 +22,7 @@ pub(crate) struct Served {
     )]
     stdout: BufReader<ChildStdout>,
     /// Its address.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Served {

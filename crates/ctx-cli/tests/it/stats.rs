@@ -68,6 +68,26 @@ fn what_the_proxy_saved_is_measured_from_its_records() {
 
 #[cfg(unix)]
 #[test]
+fn the_status_line_of_claude_code_has_what_its_proxy_saved() {
+    let room = Room::new();
+    serve_a_long_history(&room);
+    let served =
+        Served::start(&room, &["--upstream", "http://127.0.0.1:9", "--window", "16k"], &[]);
+    let url = format!("http://{}", served.address);
+    let line = |folder: &str, url: &str| {
+        let session = json!({ "workspace": { "project_dir": folder } });
+        crate::hooks::ran(&room, &["statusline"], &session, url).stdout
+    };
+    let saved = line("/home/me/stories", &url);
+    assert!(saved.contains(" of 16k · saved $0."), "{saved}");
+    assert_eq!(line("/home/me/poems", &url), "\n");
+    assert_eq!(line("/home/me/stories", "https://api.anthropic.com"), "\n", "it passes no proxy");
+    served.signal("-TERM");
+    assert!(served.end().0.success());
+}
+
+#[cfg(unix)]
+#[test]
 fn damaged_records_are_named_and_the_others_counted() {
     let room = Room::new();
     serve_a_long_history(&room);

@@ -69,13 +69,15 @@ fn piece_tokens(piece: &[u8]) -> u64 {
     // The parts of the piece, by the byte at which they begin. A part that was merged into the one
     // before it ends nowhere.
     let mut ends: Vec<Option<usize>> = (1..=piece.len()).map(Some).collect();
-    let mut previous: Vec<Option<usize>> = (0..piece.len()).map(|start| start.checked_sub(1)).collect();
+    let mut previous: Vec<Option<usize>> =
+        (0..piece.len()).map(|start| start.checked_sub(1)).collect();
     let mut pairs: BinaryHeap<_> = (2..=piece.len())
         .filter_map(|end| Some(Reverse((rank(end - 2, end)?, end - 2, end))))
         .collect();
     let mut parts = piece.len() as u64;
     while let Some(Reverse((_, start, end))) = pairs.pop() {
-        let Some(middle) = ends[start].filter(|&middle| ends.get(middle) == Some(&Some(end))) else {
+        let Some(middle) = ends[start].filter(|&middle| ends.get(middle) == Some(&Some(end)))
+        else {
             continue;
         };
         ends[start] = Some(end);
@@ -122,7 +124,11 @@ mod tests {
     fn a_long_run_is_counted_like_any_other() {
         for run in ["a", " ", " \n", "中文", "ABCé", "\u{301}"] {
             let text = format!("x{}y", run.repeat(20_000));
-            assert_eq!(tokens(&text), bpe_openai::o200k_base().count(text.as_str()) as u64, "{run:?}");
+            assert_eq!(
+                tokens(&text),
+                bpe_openai::o200k_base().count(text.as_str()) as u64,
+                "{run:?}"
+            );
         }
     }
 }

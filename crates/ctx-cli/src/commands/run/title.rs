@@ -6,9 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ctx_session::clock;
-use serde_json::Value;
 
-use crate::ask::ask;
+use crate::ask::status;
 
 /// The time between two looks at the proxy.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -31,13 +30,13 @@ impl Title {
         {
             return Self { running: None };
         }
+        let since = clock::now().0;
         let project = std::env::current_dir().unwrap_or_default().display().to_string();
-        let project =
-            percent_encoding::utf8_percent_encode(&project, percent_encoding::NON_ALPHANUMERIC);
-        let path = format!("/api/status?since={}&project={project}", clock::now().0);
         let url = url.to_owned();
         let (end, ended) = mpsc::channel();
-        let thread = thread::spawn(move || follow(&url, &path, &ended));
+        let thread = thread::spawn(move || {
+            follow(|| status(&url, since, &project).map(|status| status.to_string()), &ended);
+        });
         Self { running: Some((end, thread)) }
     }
 }
@@ -54,10 +53,10 @@ impl Drop for Title {
 
 /// Writes the status to the title whenever it changes. One write each, so that it does not end up
 /// inside of the client's own sequences.
-fn follow(url: &str, path: &str, ended: &mpsc::Receiver<()>) {
+fn follow(line: impl Fn() -> Option<String>, ended: &mpsc::Receiver<()>) {
     let mut shown: Option<String> = None;
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
-        let Some(line) = status(url, path).filter(|line| Some(line) != shown.as_ref()) else {
+        let Some(line) = line().filter(|line| Some(line) != shown.as_ref()) else {
             continue;
         };
         let save = if shown.is_none() { SAVE } else { "" };
@@ -67,13 +66,6 @@ fn follow(url: &str, path: &str, ended: &mpsc::Receiver<()>) {
     if shown.is_some() {
         write(RESTORE);
     }
-}
-
-fn status(url: &str, path: &str) -> Option<String> {
-    let answer = ask(url, "GET", path, &[], "").ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    let status: Value = serde_json::from_str(body).ok()?;
-    Some(status["line"].as_str()?.to_owned())
 }
 
 /// Best effort: the title is for people.

@@ -1,6 +1,8 @@
 //! Gemini CLI's chat files, translated to a pi session. Settings, repeated records and rewinds are
 //! applied first.
 
+mod compressed;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +10,10 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Block, CallId, Result, Timestamp, Usage};
 use ctx_dialect::json::{Object, ObjectWriter, array, elements};
 use ctx_dialect::{gemini, pi as pi_dialect};
-use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
 use super::{Agent, AgentSpec, Beginning, Evidence, Format, FormatSpec, LastUsage, PiLines, pi};
+use compressed::{Messages, remove_snapshot, replace};
 use crate::read::timestamp;
 
 impl Format {
@@ -81,8 +83,8 @@ fn usage(tokens: &Object<'_>) -> Usage {
 
 /// Converts the file to lines of a pi session. Unreadable lines stay unchanged.
 fn to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
-    let mut messages: IndexMap<String, &RawValue> = IndexMap::new();
-    let (mut bad, mut id, mut started) = (Vec::new(), None, None);
+    let (mut messages, mut compressed) = (Messages::new(), Vec::new());
+    let (mut bad, mut id, mut started, mut is_resumed) = (Vec::new(), None, None, false);
     let document = serde_json::from_str::<&RawValue>(text).ok();
     let lines = text.lines().map(|line| serde_json::from_str(line).map_err(|_| line));
     let records = document.map(Ok).into_iter().chain(lines.filter(|_| document.is_none()));
@@ -99,33 +101,55 @@ fn to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
         if let Some(from) = object.text("$rewindTo") {
             messages.truncate(messages.get_index_of(&*from).unwrap_or(0));
         } else if let Some(list) = set.array("messages").or_else(|| object.array("messages")) {
-            messages = list.into_iter().filter_map(with_id).collect();
+            let list: Messages<'_> = list.into_iter().filter_map(with_id).collect();
+            // A client that resumes the chat writes its beginning, then the whole history.
+            if list.len() > 1 || messages.is_empty() {
+                compressed.extend(replace(&mut messages, list).filter(|_| !is_resumed));
+                is_resumed = false;
+            }
         } else if let Some((id, raw)) = with_id(raw) {
             messages.insert(id, raw);
         }
+        is_resumed |= id.is_some() && begins(&object);
         id = id.or_else(|| object.id("sessionId").map(Cow::into_owned));
         started = started.or_else(|| object.owned("startTime"));
     }
     let folder = path.and_then(project);
     let folder = folder.as_deref().and_then(Path::to_str);
     let mut lines = PiLines::in_memory(&id.unwrap_or_default(), started.as_deref(), folder)?;
+    for earlier in &compressed {
+        write(&mut lines, earlier.messages.iter())?;
+        earlier.write_summary(&mut lines)?;
+    }
+    if !compressed.is_empty() {
+        remove_snapshot(&mut messages);
+    }
+    write(&mut lines, messages.iter())?;
+    for line in bad {
+        lines.out.extend(line.bytes().chain([b'\n']));
+    }
+    Ok(lines.out)
+}
+
+/// Writes messages to lines of a pi session.
+fn write<'a>(
+    lines: &mut PiLines<Vec<u8>>,
+    messages: impl Iterator<Item = (&'a String, &'a &'a RawValue)> + Clone,
+) -> Result<()> {
     let answered: HashSet<CallId> = messages
-        .values()
-        .flat_map(|raw| gemini::parse_raw(raw).blocks)
+        .clone()
+        .flat_map(|(_, raw)| gemini::parse_raw(raw).blocks)
         .filter_map(|block| match block {
             Block::ToolResult(result) => Some(result.call_id),
             _ => None,
         })
         .collect();
-    for (id, raw) in &messages {
+    for (id, raw) in messages {
         let message = Object::of(raw).unwrap_or_default();
         let time = message.get("timestamp").map_or("null", RawValue::get);
         lines.messages(id, time, parts(&message, raw, &answered))?;
     }
-    for line in bad {
-        lines.out.extend(line.bytes().chain([b'\n']));
-    }
-    Ok(lines.out)
+    Ok(())
 }
 
 fn with_id(raw: &RawValue) -> Option<(String, &RawValue)> {

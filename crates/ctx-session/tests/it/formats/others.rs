@@ -1,5 +1,8 @@
 //! Transcripts of other agents and request bodies of providers.
 
+use std::sync::Arc;
+
+use ctx_core::Entry;
 use ctx_session::{EntryKind, Format};
 use expect_test::expect;
 
@@ -286,6 +289,65 @@ fn gemini_cli() {
     transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap();
     assert!(String::from_utf8_lossy(&copy).contains("MANGO"));
     assert!(transcript.convert(Format::GEMINI_CLI, &mut copy).is_err());
+}
+
+/// Gemini CLI compresses by writing a list that begins with a snapshot, and writes the list again when
+/// the chat is resumed and after tools.
+#[test]
+fn gemini_cli_compressions_are_compactions() {
+    let message = |id: &str, kind: &str, text: &str| {
+        format!(
+            r#"{{"id":"{id}","timestamp":"2026-11-22T17:16:57Z","type":"{kind}","content":[{{"text":"{text}"}}]}}"#
+        )
+    };
+    let set = |list: &[&str]| format!(r#"{{"$set":{{"messages":[{}]}}}}"#, list.join(","));
+    let head = GEMINI[0].to_owned();
+    let about = message("d0", "user", "context");
+    let snapshot = |id: &str| message(id, "user", "<state_snapshot>sum</state_snapshot>");
+    let thanks = |id: &str| message(id, "gemini", "Got it. Thanks for the additional context!");
+    let turn = |n: u32| {
+        (
+            message(&format!("u{n}"), "user", &format!("q{n}")),
+            message(&format!("g{n}"), "gemini", &format!("a{n}")),
+        )
+    };
+    let [(u1, g1), (u2, g2), (u3, g3), (u4, g4)] = [1, 2, 3, 4].map(turn);
+    // The last turn is kept, with other ids.
+    let (k2, l2) = (u2.replace("\"u2", "\"k2"), g2.replace("\"g2", "\"l2"));
+    let lines = [
+        head.clone(),
+        set(&[&about]),
+        u1,
+        g1,
+        u2,
+        g2,
+        set(&[&about, &snapshot("s1"), &thanks("t1"), &k2, &l2]),
+        u3.clone(),
+        g3.clone(),
+        // Resumed.
+        head,
+        set(&[&about]),
+        set(&[&about, &snapshot("s2"), &thanks("t2"), &k2, &l2, &u3, &g3]),
+        u4,
+        g4,
+        // The same snapshot, of fewer messages.
+        set(&[&about, &snapshot("s3"), &thanks("t3")]),
+    ];
+    let transcript = read(&lines.join("\n"));
+    assert!(transcript.problems.is_empty(), "{:?}", transcript.problems);
+    let texts = |entries: Vec<Arc<Entry>>| -> Vec<String> {
+        entries.iter().map(|entry| entry.message().unwrap().plain_text()).collect()
+    };
+    let line = transcript.main_line().unwrap().into_iter().map(|item| item.entry).collect();
+    let sum = "<state_snapshot>sum</state_snapshot>";
+    let all = ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4", "context"];
+    assert_eq!(texts(line), all);
+    assert_eq!(texts(transcript.context(None).unwrap().entries), [sum, "context"]);
+    let list = transcript.compaction_list(None).unwrap();
+    let ids: Vec<_> = list.iter().map(|compaction| &*compaction.id).collect();
+    assert_eq!(ids, ["s1.summary", "s3.summary"]);
+    let first = read(&lines[..9].join("\n")).context(None).unwrap();
+    assert_eq!(texts(first.entries), [sum, "context", "q2", "a2", "q3", "a3"]);
 }
 
 #[test]
