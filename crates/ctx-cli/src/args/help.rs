@@ -11,7 +11,10 @@ use crate::table::terminal_columns;
 /// Every listed command, by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["sessions", "status", "replay", "inspect", "stats"]),
-    ("Keep an agent inside its window", &["run", "setup", "serve", "mcp", "chat", "rpc"]),
+    (
+        "Keep an agent inside its window",
+        &["run", "setup", "serve", "mcp", "chat", "rpc", "statusline"],
+    ),
     (
         "Work on a session",
         &["compact", "compactions", "diff", "expand", "why", "assemble", "check", "convert"],
