@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the files of a release into clean folders, and runs what was installed.
 #   run.sh           builds the static binary first, which takes long, and runs all parts
-#   run.sh --quick   packs target/debug/ctx, and runs the parts `here` and `crates`
+#   run.sh --quick   packs target/debug/ctx, and runs the part `here`
 #   run.sh PART...   of here, crates, root, image, wine: with the static binary
 # $CTX_BINARY is a binary to pack instead, $CTX_EXE one for Windows, and $CTX_DATA a folder with recorded
 # sessions. The parts download nothing, except for the Debian of `root`, once.
@@ -36,7 +36,7 @@ dist() { cargo xtask dist --out "$@"; }
 parts=("$@") binary=${CTX_BINARY:-}
 [ "$#" -gt 0 ] || parts=(here crates root image wine)
 if [ "${1:-}" = --quick ]; then
-    parts=(here crates) binary=${binary:-$target/debug/ctx}
+    parts=(here) binary=${binary:-$target/debug/ctx}
     [ -x "$binary" ] || cargo build --locked --package ctx-cli
 fi
 if [ -n "$binary" ]; then
