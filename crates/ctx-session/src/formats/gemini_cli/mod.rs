@@ -13,8 +13,8 @@ use ctx_dialect::{gemini, pi as pi_dialect};
 use serde_json::value::RawValue;
 
 use super::{Agent, AgentSpec, Beginning, Evidence, Format, FormatSpec, LastUsage, PiLines, pi};
-use compressed::{Messages, remove_snapshot, replace};
 use crate::read::timestamp;
+use compressed::{Messages, remove_snapshot, replace};
 
 impl Format {
     /// Gemini CLI's chat file: one record per line, or one document.
