@@ -41,7 +41,8 @@ fn metadata(version: &str, readme: &str) -> String {
     format!(
         "Metadata-Version: 2.4\nName: {PACKAGE}\nVersion: {version}\nSummary: {ABOUT}\n\
          License-Expression: {LICENCE}\nLicense-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\n\
-         License-File: THIRD-PARTY.txt\n         Requires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n{readme}"
+         License-File: THIRD-PARTY.txt\nRequires-Python: >=3.7\n\
+         Description-Content-Type: text/markdown\n\n{readme}"
     )
 }
 
