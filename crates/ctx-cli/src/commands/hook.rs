@@ -15,6 +15,7 @@ use ctx_server::running::running;
 use ctx_session::key::FileId;
 use ctx_session::{Format, Home, Transcript, clock, is_transcript};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::memory;
@@ -26,7 +27,7 @@ use crate::session_args::homes;
 use crate::setup;
 
 /// Maximum size of what a client writes to standard input.
-pub(super) const MOST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: u64 = 16 << 20;
 
 /// The window of the view that is audited: nothing is dropped from it.
 const NO_LIMIT: Tokens = Tokens(u32::MAX);
@@ -49,14 +50,10 @@ struct Event {
 
 /// Reads an event, and prints the text that the client adds to the context. Another event is ignored.
 pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
-    let mut text = String::new();
-    std::io::stdin().lock().take(MOST_BYTES).read_to_string(&mut text)?;
-    let event: Event = serde_json::from_str(&text).map_err(|cause| {
-        Error::new(ErrorKind::InvalidInput, "the event on standard input is not of a hook")
-            .with("cause", &cause)
-            .hint("`ctx hook` is started by a client: see integrations/claude-code/README.md")
-            .source(cause)
-    })?;
+    let event: Event = from_client(
+        "the event on standard input is not of a hook",
+        "`ctx hook` is started by a client: see integrations/claude-code/README.md",
+    )?;
     let name = event.hook_event_name.as_str();
     let mut said = json!({});
     let added = match name {
@@ -85,7 +82,10 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
         }
         "chat.message" => recalled(global, event.prompt.as_deref())?,
         // The plugin of opencode adds this to each request.
-        "session.compacted" => Summary::newest(&event)?.and_then(|summary| summary.lost),
+        "session.compacted" => match Summary::newest(&event)? {
+            Some(summary) => summary.lost()?,
+            None => None,
+        },
         _ => None,
     };
     if let Some(text) = added {
@@ -95,6 +95,19 @@ pub(crate) fn run(global: &Global, out: &Out) -> anyhow::Result<ExitCode> {
         out.line(said.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads what a client writes to standard input as JSON. The error has this message and hint.
+pub(super) fn from_client<T: DeserializeOwned>(
+    message: &'static str,
+    hint: &'static str,
+) -> anyhow::Result<T> {
+    let mut text = String::new();
+    std::io::stdin().lock().take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text).map_err(|cause| {
+        let error = Error::new(ErrorKind::InvalidInput, message).with("cause", &cause);
+        error.hint(hint).source(cause)
+    })?)
 }
 
 impl Event {
@@ -150,24 +163,24 @@ fn was_compacted(event: &Event) -> anyhow::Result<bool> {
 /// summary lost.
 pub(super) fn proxy_of(format: Format) -> anyhow::Result<Option<String>> {
     let (client, variable) = if format == Format::CODEX {
-        (Client::Codex, "")
+        (Client::Codex, None)
     } else if format == Format::OPENCODE {
-        (Client::Opencode, "")
+        (Client::Opencode, None)
     } else if format == Format::GEMINI_CLI {
-        (Client::Gemini, "GOOGLE_GEMINI_BASE_URL")
+        (Client::Gemini, Some("GOOGLE_GEMINI_BASE_URL"))
     } else {
-        (Client::Claude, "ANTHROPIC_BASE_URL")
+        (Client::Claude, Some("ANTHROPIC_BASE_URL"))
     };
     let environment = Environment::from_process();
     let of_run = environment.variable(PROXY_URL).map(str::to_owned);
-    if of_run.is_some() && variable.is_empty() {
+    if of_run.is_some() && variable.is_none() {
         return Ok(of_run);
     }
     let scopes = [Scope::User, Scope::Project(environment.folder.clone())];
     // A file that the client cannot read either sets no address.
     let files = scopes.iter().filter_map(|scope| client.addresses(scope, &environment).ok());
     let mut urls: Vec<_> = files.flatten().map(|(_, url)| url).collect();
-    urls.extend(environment.variable(variable).map(str::to_owned));
+    urls.extend(variable.and_then(|name| environment.variable(name)).map(str::to_owned));
     let server = running(&Home::from_env()?)?.map(|server| server.url);
     let is_used = |proxy: &String| urls.iter().any(|url| Proxy::at(proxy).is_at(url));
     Ok(of_run.into_iter().chain(server).find(is_used))
@@ -186,14 +199,15 @@ fn put_back(event: &Event) -> anyhow::Result<Option<String>> {
     }
     ctx_disk::create_private_dir(ctx_disk::parent(&done))?;
     ctx_disk::write_atomic(&done, summary.id.as_bytes())?;
-    Ok(summary.lost)
+    summary.lost()
 }
 
 /// The newest summary of a session, which the client's model wrote.
 struct Summary {
     id: EntryId,
-    /// What it lost of the messages that it stands for.
-    lost: Option<String>,
+    transcript: Transcript,
+    /// The messages that are sent: the summary and what follows it.
+    context: Vec<Arc<Entry>>,
 }
 
 impl Summary {
@@ -209,30 +223,30 @@ impl Summary {
         if !is_readable || proxy_of(transcript.format)?.is_some() {
             return Ok(None);
         }
-        let lost = lost(&transcript, &context.entries)?;
-        Ok(Some(Self { id, lost }))
+        Ok(Some(Self { id, transcript, context: context.entries }))
     }
-}
 
-/// Returns what a context lost of the messages that are not in it.
-fn lost(transcript: &Transcript, context: &[Arc<Entry>]) -> anyhow::Result<Option<String>> {
-    let is_summary = |entry: &Entry| {
-        entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
-    };
-    let line: Vec<_> = transcript.main_line()?.into_iter().map(|item| item.entry).collect();
-    let line = line.into_iter().filter(|entry| !is_summary(entry)).collect::<Vec<_>>();
-    let recorded: HashSet<&EntryId> = line.iter().map(|entry| entry.id()).collect();
-    // The summary; Codex adds copies of the user's messages.
-    let replacing = context.iter().filter(|entry| !recorded.contains(entry.id()));
-    let texts = replacing.map(|entry| Ok(entry.message()?.plain_text()));
-    let summary = texts.collect::<anyhow::Result<Vec<_>>>()?.join("\n\n");
-    let kept: HashSet<&EntryId> = context.iter().map(|entry| entry.id()).collect();
-    let gone = line.iter().filter(|entry| !kept.contains(entry.id())).cloned();
-    let ledger = TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0));
-    let gone = ClientSummary::history(ledger, gone)?;
-    let audited = ClientSummary::audit(gone, &summary, ClientSummary::LOST_TOKENS, clock::now());
-    let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
-    Ok(lost.map(|lost| format!("{}\n{lost}", ClientSummary::NOTE)))
+    /// Returns what the context lost of the messages that are not in it.
+    fn lost(&self) -> anyhow::Result<Option<String>> {
+        let is_summary = |entry: &Entry| {
+            entry.outline().is_ok_and(|outline| outline.role == Role::CompactionSummary)
+        };
+        let line = self.transcript.main_line()?.into_iter().map(|item| item.entry);
+        let line: Vec<_> = line.filter(|entry| !is_summary(entry)).collect();
+        let recorded: HashSet<&EntryId> = line.iter().map(|entry| entry.id()).collect();
+        // The summary; Codex adds copies of the user's messages.
+        let replacing = self.context.iter().filter(|entry| !recorded.contains(entry.id()));
+        let texts = replacing.map(|entry| Ok(entry.message()?.plain_text()));
+        let summary = texts.collect::<anyhow::Result<Vec<_>>>()?.join("\n\n");
+        let kept: HashSet<&EntryId> = self.context.iter().map(|entry| entry.id()).collect();
+        let gone = line.iter().filter(|entry| !kept.contains(entry.id())).cloned();
+        let ledger = TokenLedger::new(Counter::default(), NO_LIMIT, Tokens(0));
+        let gone = ClientSummary::history(ledger, gone)?;
+        let audited =
+            ClientSummary::audit(gone, &summary, ClientSummary::LOST_TOKENS, clock::now());
+        let lost = audited.map(|audited| audited.lost).filter(|lost| !lost.is_empty());
+        Ok(lost.map(|lost| format!("{}\n{lost}", ClientSummary::NOTE)))
+    }
 }
 
 /// Returns the block of memory for a prompt, if memory is enabled.

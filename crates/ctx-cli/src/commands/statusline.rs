@@ -1,14 +1,13 @@
 //! `ctx statusline`: the status line of Claude Code.
 
-use std::io::Read;
 use std::process::ExitCode;
 
-use ctx_core::{Error, ErrorKind, Tokens};
+use ctx_core::Tokens;
 use ctx_server::stats::Status;
 use ctx_session::Format;
 use serde::Deserialize;
 
-use super::hook::{MOST_BYTES, proxy_of};
+use super::hook::{from_client, proxy_of};
 use crate::ask::status;
 use crate::out::Out;
 
@@ -44,14 +43,10 @@ struct Usage {
 }
 
 pub(crate) fn run(out: &Out) -> anyhow::Result<ExitCode> {
-    let mut text = String::new();
-    std::io::stdin().lock().take(MOST_BYTES).read_to_string(&mut text)?;
-    let session: Session = serde_json::from_str(&text).map_err(|cause| {
-        Error::new(ErrorKind::InvalidInput, "standard input does not describe a session")
-            .with("cause", &cause)
-            .hint("`ctx statusline` is started by Claude Code: see integrations/claude-code")
-            .source(cause)
-    })?;
+    let session: Session = from_client(
+        "standard input does not describe a session",
+        "`ctx statusline` is started by Claude Code: see integrations/claude-code",
+    )?;
     let project = &session.workspace.project_dir;
     let served = proxy_of(Format::CLAUDE_CODE)?.and_then(|url| status(&url, 0, project));
     let reported = session.context_window.and_then(|window| window.status());

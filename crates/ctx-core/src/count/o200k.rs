@@ -65,15 +65,16 @@ fn piece_tokens(piece: &[u8]) -> u64 {
     if piece.len() < 2 || RANKS.contains_key(piece) {
         return 1;
     }
-    let rank = |start: usize, end: usize| RANKS.get(&piece[start..end]).copied();
+    let pair = |start: usize, end: usize| {
+        let rank = RANKS.get(&piece[start..end])?;
+        Some(Reverse((*rank, start, end)))
+    };
     // The parts of the piece, by the byte at which they begin. A part that was merged into the one
     // before it ends nowhere.
     let mut ends: Vec<Option<usize>> = (1..=piece.len()).map(Some).collect();
     let mut previous: Vec<Option<usize>> =
         (0..piece.len()).map(|start| start.checked_sub(1)).collect();
-    let mut pairs: BinaryHeap<_> = (2..=piece.len())
-        .filter_map(|end| Some(Reverse((rank(end - 2, end)?, end - 2, end))))
-        .collect();
+    let mut pairs: BinaryHeap<_> = (2..=piece.len()).filter_map(|end| pair(end - 2, end)).collect();
     let mut parts = piece.len() as u64;
     while let Some(Reverse((_, start, end))) = pairs.pop() {
         let Some(middle) = ends[start].filter(|&middle| ends.get(middle) == Some(&Some(end)))
@@ -83,16 +84,10 @@ fn piece_tokens(piece: &[u8]) -> u64 {
         ends[start] = Some(end);
         ends[middle] = None;
         parts -= 1;
-        if let Some(before) = previous[start]
-            && let Some(rank) = rank(before, end)
-        {
-            pairs.push(Reverse((rank, before, end)));
-        }
+        pairs.extend(previous[start].and_then(|before| pair(before, end)));
         if let Some(&Some(next)) = ends.get(end) {
             previous[end] = Some(start);
-            if let Some(rank) = rank(start, next) {
-                pairs.push(Reverse((rank, start, next)));
-            }
+            pairs.extend(pair(start, next));
         }
     }
     parts

@@ -92,6 +92,76 @@ impl Drop for Proxy {
     }
 }
 
+/// A protocol of providers, and how its provider is asked.
+struct Protocol {
+    name: &'static str,
+    /// Returns the path and the body of a short request to a model.
+    request: fn(&str) -> (String, Value),
+    /// `None` for the older of two protocols of a provider.
+    live: Option<Live>,
+}
+
+/// A provider whose key may be in the environment.
+struct Live {
+    /// The environment variable of the key.
+    key: &'static str,
+    /// The header of the key, and the text before it.
+    header: (&'static str, &'static str),
+    /// The path of the list of models.
+    models: &'static str,
+}
+
+const PROTOCOLS: [Protocol; 4] = [
+    Protocol {
+        name: "chat completions",
+        request: |model| {
+            let messages = json!([{ "role": "user", "content": "ping" }]);
+            let body = json!({ "model": model, "messages": messages });
+            ("/v1/chat/completions".to_owned(), body)
+        },
+        live: None,
+    },
+    Protocol {
+        name: "responses",
+        request: |model| {
+            let body = json!({ "model": model, "input": "ping", "max_output_tokens": 16 });
+            ("/v1/responses".to_owned(), body)
+        },
+        live: Some(Live {
+            key: "OPENAI_API_KEY",
+            header: ("authorization", "Bearer "),
+            models: "/v1/models",
+        }),
+    },
+    Protocol {
+        name: "messages",
+        request: |model| {
+            let messages = json!([{ "role": "user", "content": "ping" }]);
+            let body = json!({ "model": model, "max_tokens": 1, "messages": messages });
+            ("/v1/messages".to_owned(), body)
+        },
+        live: Some(Live {
+            key: "ANTHROPIC_API_KEY",
+            header: ("x-api-key", ""),
+            models: "/v1/models",
+        }),
+    },
+    Protocol {
+        name: "Gemini",
+        request: |model| {
+            let contents = json!([{ "role": "user", "parts": [{ "text": "ping" }] }]);
+            let body =
+                json!({ "contents": contents, "generationConfig": { "maxOutputTokens": 16 } });
+            (format!("/v1beta/{model}:generateContent"), body)
+        },
+        live: Some(Live {
+            key: "GEMINI_API_KEY",
+            header: ("x-goog-api-key", ""),
+            models: "/v1beta/models",
+        }),
+    },
+];
+
 /// Sends a request in each protocol through a proxy of its own to a provider of its own.
 fn through_a_proxy() -> Vec<Finding> {
     let hint = "`ctx serve --upstream URL` shows the error";
@@ -104,24 +174,10 @@ fn through_a_proxy() -> Vec<Finding> {
         Ok(started) => started,
         Err(error) => return vec![Finding::error("proxy", error.to_string(), hint)],
     };
-    let messages = json!([{ "role": "user", "content": "ping" }]);
-    let requests = [
-        ("chat completions", "/v1/chat/completions", json!({ "model": "m", "messages": messages })),
-        ("responses", "/v1/responses", json!({ "model": "m", "input": "ping" })),
-        (
-            "messages",
-            "/v1/messages",
-            json!({ "model": "m", "max_tokens": 9, "messages": messages }),
-        ),
-        (
-            "Gemini",
-            "/v1beta/models/m:generateContent",
-            json!({ "contents": [{ "role": "user", "parts": [{ "text": "ping" }] }] }),
-        ),
-    ];
-    let failures = requests.iter().filter_map(|(name, path, body)| {
+    let failures = PROTOCOLS.iter().filter_map(|Protocol { name, request, .. }| {
         let headers = [("authorization", "Bearer none"), ("x-api-key", "none")];
-        match ask(&proxy.url, "POST", path, &headers, &body.to_string()) {
+        let (path, body) = request("models/m");
+        match ask(&proxy.url, "POST", &path, &headers, &body.to_string()) {
             Ok(answer) if answer.contains(ANSWER) => None,
             Ok(answer) => Some(format!("{name}: {}", answer.lines().next().unwrap_or_default())),
             Err(error) => Some(format!("{name}: {error}")),
@@ -137,60 +193,18 @@ fn through_a_proxy() -> Vec<Finding> {
     }
 }
 
-/// How a provider is asked.
-struct Live {
-    /// The environment variable of the key.
-    key: &'static str,
-    /// The header of the key, and the text before it.
-    header: (&'static str, &'static str),
-    models: &'static str,
-    /// Returns the path and the body of a short request to a model.
-    request: fn(&str) -> (String, Value),
-}
-
-const LIVE: [Live; 3] = [
-    Live {
-        key: "OPENAI_API_KEY",
-        header: ("authorization", "Bearer "),
-        models: "/v1/models",
-        request: |model| {
-            let body = json!({ "model": model, "input": "ping", "max_output_tokens": 16 });
-            ("/v1/responses".to_owned(), body)
-        },
-    },
-    Live {
-        key: "ANTHROPIC_API_KEY",
-        header: ("x-api-key", ""),
-        models: "/v1/models",
-        request: |model| {
-            let messages = json!([{ "role": "user", "content": "ping" }]);
-            let body = json!({ "model": model, "max_tokens": 1, "messages": messages });
-            ("/v1/messages".to_owned(), body)
-        },
-    },
-    Live {
-        key: "GEMINI_API_KEY",
-        header: ("x-goog-api-key", ""),
-        models: "/v1beta/models",
-        request: |model| {
-            let contents = json!([{ "role": "user", "parts": [{ "text": "ping" }] }]);
-            let body =
-                json!({ "contents": contents, "generationConfig": { "maxOutputTokens": 16 } });
-            (format!("/v1beta/{model}:generateContent"), body)
-        },
-    },
-];
-
 /// Parts of the names of cheap models, the cheapest first.
 const CHEAP: [&str; 4] = ["nano", "haiku", "flash-lite", "mini"];
 
 /// Sends a short request to a cheap model of each provider with a key in the environment, through the
 /// running proxy.
 fn live(server: &RunningServer, environment: &Environment) -> Vec<Finding> {
-    let findings = LIVE.iter().filter_map(|provider| {
-        let value = format!("{}{}", provider.header.1, environment.variable(provider.key)?);
-        let key = provider.key;
-        Some(match one_request(server, provider, &value) {
+    let providers =
+        || PROTOCOLS.iter().filter_map(|protocol| Some((protocol, protocol.live.as_ref()?)));
+    let findings = providers().filter_map(|(protocol, live)| {
+        let key = live.key;
+        let value = format!("{}{}", live.header.1, environment.variable(key)?);
+        Some(match one_request(server, live, protocol.request, &value) {
             Ok(model) => {
                 Finding::ok("proxy", format!("{model} of {key}'s provider answers through ctx"))
             }
@@ -203,7 +217,7 @@ fn live(server: &RunningServer, environment: &Environment) -> Vec<Finding> {
     let findings: Vec<_> = findings.collect();
     match findings.is_empty() {
         true => {
-            let keys = LIVE.map(|provider| provider.key).join(", ");
+            let keys = providers().map(|(_, live)| live.key).collect::<Vec<_>>().join(", ");
             let text = format!("--live found none of {keys}");
             vec![Finding::warning("proxy", text, "set one; it is not shown")]
         }
@@ -212,9 +226,14 @@ fn live(server: &RunningServer, environment: &Environment) -> Vec<Finding> {
 }
 
 /// Returns the model that answered.
-fn one_request(server: &RunningServer, provider: &Live, key: &str) -> anyhow::Result<String> {
-    let mut headers = vec![(provider.header.0, key)];
-    if provider.header.0 == "x-api-key" {
+fn one_request(
+    server: &RunningServer,
+    live: &Live,
+    request: fn(&str) -> (String, Value),
+    key: &str,
+) -> anyhow::Result<String> {
+    let mut headers = vec![(live.header.0, key)];
+    if live.header.0 == "x-api-key" {
         headers.push(("anthropic-version", "2023-06-01"));
     }
     let ask = |method, path: &str, body: &str| {
@@ -225,14 +244,14 @@ fn one_request(server: &RunningServer, provider: &Live, key: &str) -> anyhow::Re
         }
         Ok(body.to_owned())
     };
-    let listed: Value = serde_json::from_str(&ask("GET", provider.models, "")?)?;
+    let listed: Value = serde_json::from_str(&ask("GET", live.models, "")?)?;
     let models = listed["data"].as_array().or(listed["models"].as_array());
     let names =
         models.into_iter().flatten().map(|model| model["id"].as_str().or(model["name"].as_str()));
     let names: Vec<_> = names.flatten().collect();
     let cheap = CHEAP.iter().find_map(|part| names.iter().find(|name| name.contains(part)));
     let model = *cheap.or(names.first()).context("it lists no models")?;
-    let (path, body) = (provider.request)(model);
+    let (path, body) = request(model);
     ask("POST", &path, &body.to_string())?;
     Ok(model.to_owned())
 }
