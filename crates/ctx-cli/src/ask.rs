@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
-use ctx_server::stats::Status;
+use ctx_trace::stats::Status;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 

@@ -5,6 +5,7 @@
 
 mod lock;
 mod log;
+pub mod lru;
 mod newer;
 
 use std::borrow::Cow;

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use axum::Router;
 use ctx_server::http::Shutdown;
 use ctx_server::proxy::Proxy;
-use ctx_server::trace::Trace;
+use ctx_trace::Trace;
 use tokio::sync::Semaphore;
 
 pub use memory::MemorySearch;

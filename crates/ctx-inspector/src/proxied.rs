@@ -11,7 +11,7 @@ use self::session::ProxiedSession;
 use super::shape::{SessionHead, SourceKind};
 use super::source::{Source, SourceState};
 use ctx_server::proxy::Proxy;
-use ctx_server::trace::{SessionTrace, Trace};
+use ctx_trace::{SessionTrace, Trace};
 
 /// Access to the proxy's conversations. Called on threads that may block.
 pub(crate) trait LiveConversations: Send + Sync {
@@ -89,7 +89,7 @@ impl Source for Proxied {
 
 /// Returns a number that grows with each request and each undo.
 fn stamp(session: &SessionTrace) -> u64 {
-    let undone = |record: &&Arc<ctx_server::trace::Record>| {
+    let undone = |record: &&Arc<ctx_trace::Record>| {
         record.compaction.as_ref().is_some_and(|compaction| compaction.undone)
     };
     let undone = session.requests.iter().filter(undone).count() as u64;

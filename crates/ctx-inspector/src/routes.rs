@@ -21,8 +21,8 @@ use super::response::{ApiError, ApiResult, accepted, json_of};
 use super::shape::{EntriesQuery, EntryQuery};
 use super::source::{SessionView, SourceState};
 use ctx_server::http::Access;
-use ctx_server::stats::{Stats, Status};
-use ctx_server::trace::SessionTrace;
+use ctx_trace::SessionTrace;
+use ctx_trace::stats::{Stats, Status};
 
 /// The time that a request waits for a session that is being read, before it returns the progress.
 const PATIENCE: Duration = Duration::from_millis(400);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::shape::{EntriesQuery, EntryRow, LayerEdits, RequestPage};
 use super::text::contains;
-use ctx_server::trace::{EntryRecord, Preview};
+use ctx_trace::{EntryRecord, Preview};
 
 /// The default and the maximum number of rows.
 const ROWS: usize = 200;

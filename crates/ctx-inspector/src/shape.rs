@@ -8,7 +8,7 @@ use ctx_eval::{LayerTotals, RecordedTotals, ReplayTotals, SessionCalibration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use ctx_server::trace::{EntryRecord, PrefixBreak, SummaryRecord};
+use ctx_trace::{EntryRecord, PrefixBreak, SummaryRecord};
 
 /// The origin of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

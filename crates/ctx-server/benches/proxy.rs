@@ -23,9 +23,9 @@ use ctx_model::{Client, Method, Request, Url};
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown};
 use ctx_server::proxy::{Proxy, Settings, Upstreams, UpstreamsConfig};
-use ctx_server::trace::{Trace, TraceLimits};
 use ctx_session::Home;
 use ctx_testkit::provider::Api;
+use ctx_trace::{Trace, TraceLimits};
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -329,7 +329,7 @@ async fn cut() {
         }
     }
     let sessions = proxied.proxy.trace().sessions();
-    let of_first = |trace: &&ctx_server::trace::SessionTrace| trace.requests.len() > TURNS;
+    let of_first = |trace: &&ctx_trace::SessionTrace| trace.requests.len() > TURNS;
     let session = sessions.iter().find(of_first).expect("it was recorded");
     let last = session.requests.last().expect("it was recorded");
     println!("sent in the last request: {} of {} tokens", last.sent_tokens, last.raw_tokens);

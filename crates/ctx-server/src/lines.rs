@@ -11,15 +11,15 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-pub(crate) use data::Data;
+pub use data::Data;
 
 /// The capacity of the queues of requests and of answers.
-pub(crate) const QUEUE: usize = 16;
+pub const QUEUE: usize = 16;
 
 const LIMITS: &str = "check the limits: `ulimit -n` for files, `ulimit -u` for threads";
 
 /// Starts the threads that process requests.
-pub(crate) fn runtime() -> Result<Runtime> {
+pub fn runtime() -> Result<Runtime> {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     threads.map_err(|error| failed("cannot start threads", LIMITS, error))
@@ -27,7 +27,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum InputLine {
+pub enum InputLine {
     /// A line without its line break.
     Text(Vec<u8>),
     /// A line over the limit; its content is discarded.
@@ -51,7 +51,7 @@ fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<InputLi
 
 /// Passes each line of at most `most` bytes to `take`, until `take` breaks or the input ends. An
 /// error is the last item.
-pub(crate) fn read(
+pub fn read(
     name: &str,
     mut input: impl BufRead + Send + 'static,
     most: usize,
@@ -69,16 +69,16 @@ pub(crate) fn read(
 }
 
 /// Returns the error of a broken input.
-pub(crate) fn unread(what: &'static str, error: io::Error) -> Error {
+pub fn unread(what: &'static str, error: io::Error) -> Error {
     failed(what, "check that the program at the other end still runs", error)
 }
 
 /// The thread that writes answers.
-pub(crate) struct Writer(JoinHandle<io::Result<()>>);
+pub struct Writer(JoinHandle<io::Result<()>>);
 
 impl Writer {
     /// Writes complete lines until the channel closes.
-    pub(crate) fn start(
+    pub fn start(
         name: &str,
         mut output: impl Write + Send + 'static,
         mut answers: mpsc::Receiver<String>,
@@ -97,7 +97,7 @@ impl Writer {
     }
 
     /// Waits until the last line is written.
-    pub(crate) fn end(self) -> Result<()> {
+    pub fn end(self) -> Result<()> {
         let written = self.0.join().unwrap_or(Ok(()));
         written.map_err(|error| {
             failed(

@@ -1,7 +1,7 @@
 //! The arguments of `ctx stats`.
 
 use clap::Args;
-use ctx_server::stats::GroupBy;
+use ctx_trace::stats::GroupBy;
 
 use super::{Page, names};
 

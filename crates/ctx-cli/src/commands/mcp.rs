@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ctx_mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
 use ctx_memory::archive::ArchivedSessions;
 use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions, find_session};
-use ctx_server::mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
 use ctx_server::{Host, http};
 use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Home};

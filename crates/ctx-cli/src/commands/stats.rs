@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind, Timestamp};
-use ctx_server::stats::{Figures, GroupBy, Origin, Stats, StatsReport, StatsRow};
-use ctx_server::trace::StoredRecords;
 use ctx_session::{DiscoveredSession, Home};
+use ctx_trace::StoredRecords;
+use ctx_trace::stats::{Figures, GroupBy, Origin, Stats, StatsReport, StatsRow};
 
 use super::replay::replayed;
 use super::sessions::short_project;

@@ -34,7 +34,7 @@ fn report(
     resolved.check_engine()?;
     setup::warn(&resolved, out);
     let trouble = engine_health::trouble_with(&resolved.engine.id, out)?;
-    Ok(ctx_server::status(session, &transcript, &resolved, trouble)?)
+    Ok(ctx_mcp::status(session, &transcript, &resolved, trouble)?)
 }
 
 fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {

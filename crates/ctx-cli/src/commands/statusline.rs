@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use ctx_core::Tokens;
-use ctx_server::stats::Status;
 use ctx_session::Format;
+use ctx_trace::stats::Status;
 use serde::Deserialize;
 
 use super::hook::{from_client, proxy_of};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ctx_server::stats::StatsReport;
+use ctx_trace::stats::StatsReport;
 
 use super::Frame;
 
@@ -25,7 +25,7 @@ pub fn write(report: &StatsReport, out: &mut (impl Write + ?Sized)) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use ctx_server::stats::{Figures, Origin, StatsRow};
+    use ctx_trace::stats::{Figures, Origin, StatsRow};
 
     use super::*;
     use crate::pages::tests::{NASTY, check_page, data, written};

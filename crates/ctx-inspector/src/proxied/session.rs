@@ -17,7 +17,7 @@ use crate::shape::{
 };
 use crate::source::SessionView;
 use crate::text::{contains, message_view};
-use ctx_server::trace::{CompactionRecord, EntryRecord, Record, SessionTrace, Trace};
+use ctx_trace::{CompactionRecord, EntryRecord, Record, SessionTrace, Trace};
 
 /// The prefix of a compaction's id in the API, followed by the number of its request.
 const AT: &str = "at-";

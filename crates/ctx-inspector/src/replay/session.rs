@@ -25,7 +25,7 @@ use crate::shape::{
 };
 use crate::source::SessionView;
 use crate::text::{message_contains, message_view};
-use ctx_server::trace::EntryRecord;
+use ctx_trace::EntryRecord;
 
 pub(super) struct ReplayedSession {
     listed: ListedSession,

@@ -6,7 +6,7 @@ use ctx_core::{Component, Message, NodeState, Role, Timestamp};
 
 use super::*;
 use crate::proxied::{LiveConversations, Proxied};
-use ctx_server::trace::{
+use ctx_trace::{
     CompactionRecord, EntryRecord, Record, RequestOutcome, SessionInfo, Trace, TraceLimits,
 };
 

@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 /// Machine-readable error data beside the message.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Data {
+pub struct Data {
     /// The stable name of an [`ErrorKind`].
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]
-    pub(crate) facts: Map<String, Value>,
+    /// The context of the error.
+    pub facts: Map<String, Value>,
     /// Whether a retry of the call may succeed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     retryable: bool,
@@ -21,7 +22,7 @@ pub(crate) struct Data {
 
 impl Data {
     /// Creates the data of a failure other than an [`Error`].
-    pub(crate) fn new(kind: ErrorKind, hint: &str) -> Self {
+    pub fn new(kind: ErrorKind, hint: &str) -> Self {
         let hint = Some(hint.to_owned());
         Self { kind: kind.name(), hint, facts: Map::new(), retryable: false }
     }

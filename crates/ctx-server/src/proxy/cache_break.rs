@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use ctx_core::{EntryId, Tokens};
 
 use crate::hosted::{History, HostedSession, InForce, SentMessage, UnitDigest, digest};
-use crate::trace::{BreakCause, PrefixBreak};
+use ctx_trace::{BreakCause, PrefixBreak};
 
 /// The part of a request before the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

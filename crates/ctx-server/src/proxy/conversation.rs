@@ -16,7 +16,7 @@ use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, Sto
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
-use crate::trace::{Preview, Record};
+use ctx_trace::{Preview, Record};
 
 /// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]

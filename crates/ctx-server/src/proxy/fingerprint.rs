@@ -10,7 +10,7 @@ use ctx_dialect::wire::Protocol;
 
 use super::headers;
 use super::units::{RequestUnit, first_user_unit};
-use crate::private_files::unwritable;
+use ctx_disk::lru::unwritable;
 
 /// The headers with the client's session name.
 const NAMES: [&str; 4] = ["session-id", "thread-id", "x-claude-code-session-id", "x-session-id"];

@@ -65,10 +65,10 @@ use tokio::sync::Semaphore;
 
 use crate::Host;
 use crate::http::Metrics;
-use crate::trace::Trace;
 use client_compaction::OriginalItems;
 use client_summaries::ClientSummaries;
 use conversations::Conversations;
+use ctx_trace::Trace;
 use fingerprint::Salt;
 use store::ConversationStore;
 use stored_responses::StoredResponses;
@@ -77,7 +77,6 @@ pub use config::{
     ClientCompaction, CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig,
     UpstreamsConfig,
 };
-pub(crate) use pending::is_plausible;
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size

@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::stored_responses::ConversationChange;
 use super::{Family, Proxy, body, failure, headers};
-use crate::trace::RequestOutcome;
+use ctx_trace::RequestOutcome;
 
 /// Maximum size of the answer to a request that changes a conversation: at most 20 items.
 const LONGEST_ANSWER: usize = 64 << 20;

@@ -17,7 +17,7 @@ use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
 use super::provider_compaction::CompactibleRequest;
 use super::stored_responses::StoredRequest;
-use crate::trace::{Record, RequestOutcome};
+use ctx_trace::{Record, RequestOutcome, is_plausible};
 
 /// Minimum size of a request that corrects the counter: in smaller ones, the tokens added by
 /// providers outweigh the rest.
@@ -176,11 +176,6 @@ impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.ends(RequestOutcome::Abandoned, None);
     }
-}
-
-/// Whether a provider's count is plausible: some providers count only uncached tokens.
-pub(crate) fn is_plausible(counted: u64, estimated: u64) -> bool {
-    counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
 }
 
 /// An answer that is being sent to the client.

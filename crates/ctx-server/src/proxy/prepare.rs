@@ -31,7 +31,7 @@ use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
 use crate::hosted::AssembledRequest;
-use crate::trace::Record;
+use ctx_trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
 pub(super) const MOST_OBJECTS: usize = 200_000;

@@ -23,7 +23,7 @@ use super::conversation::Conversation;
 use super::prepare::with_stored;
 use super::retrieval::{EXPAND, RECALL};
 use super::summary_record::record_compaction;
-use crate::trace::CompactionRecord;
+use ctx_trace::CompactionRecord;
 
 /// The summary in the record of a compaction that only the provider can read.
 const OPAQUE: &str = "[ctx: the provider's compaction is encrypted: it cannot be audited]";

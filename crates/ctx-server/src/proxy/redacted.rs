@@ -3,7 +3,7 @@
 use ctx_core::{Message, Role};
 use ctx_redact::Redactor;
 
-use crate::trace::PREVIEW_CHARS;
+use ctx_trace::PREVIEW_CHARS;
 
 /// Maximum characters of a message to examine.
 const PREVIEW_SOURCE_CHARS: usize = 512;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::KnownMessage;
 use crate::hosted::InForce;
-use crate::private_files::{self, FolderLock, LruFiles, file_of, unwritable};
+use ctx_disk::lru::{self, FolderLock, LruFiles, file_of, unwritable};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;
@@ -156,7 +156,7 @@ impl ConversationStore {
     /// [`ErrorKind::Locked`] if another server uses it, [`ErrorKind::Io`] if it is not writable.
     pub(super) fn at(folder: &Path) -> Result<Self> {
         let failed = |what| unwritable(what, folder);
-        private_files::create_folder(folder).map_err(failed("cannot store conversations"))?;
+        lru::create_folder(folder).map_err(failed("cannot store conversations"))?;
         let lock = FolderLock::of(folder).map_err(failed("cannot store conversations"))?;
         let lock = lock.map_err(|holder| {
             Error::new(ErrorKind::Locked, "another `ctx serve` stores its conversations there")
@@ -270,7 +270,7 @@ impl Writer {
             }
         }
         let path = file_of(&self.folder, &id);
-        let written = private_files::open_append(&path).and_then(|mut file| file.write_all(&text));
+        let written = lru::open_append(&path).and_then(|mut file| file.write_all(&text));
         if written.is_err() {
             self.status.lose();
             self.status.unwritten().insert(id.clone());
@@ -286,7 +286,7 @@ impl Writer {
 
 fn id_of(path: &Path) -> Option<String> {
     let is_plain = |id: &String| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    private_files::id_of(path).filter(is_plain)
+    lru::id_of(path).filter(is_plain)
 }
 
 #[cfg(unix)]

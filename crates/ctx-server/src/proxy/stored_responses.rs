@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::fingerprint::Salt;
 use super::retrieval::NAMES;
-use crate::private_files::LruFolder;
+use ctx_disk::lru::LruFolder;
 
 /// Maximum size of all items in bytes, in memory and on disk; beyond it, the oldest responses are
 /// forgotten.

@@ -5,7 +5,7 @@ use ctx_layers::compaction::{Details, Receipt, Rung};
 use ctx_redact::Redactor;
 
 use super::Proxy;
-use crate::trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
+use ctx_trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
 
 /// Returns the record of a compaction, and counts it. If the summary is not as configured, warns
 /// once per conversation and cause.

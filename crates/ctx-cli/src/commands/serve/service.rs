@@ -6,14 +6,15 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
+use ctx_mcp as mcp;
 use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
+use ctx_server::Host;
 use ctx_server::http::{Bound, Metrics, Server, Shutdown, status_routes};
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
-use ctx_server::trace::{Trace, TraceLimits};
-use ctx_server::{Host, mcp};
 use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_trace::{Trace, TraceLimits};
 
 use crate::args::{Global, Serve};
 use crate::failure::misuse;

@@ -14,7 +14,7 @@ use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::limits::ModelLimits;
 use crate::proxy::prepare::Retry;
 use crate::proxy::summary_record::record_compaction;
-use crate::trace::CompactionRecord;
+use ctx_trace::CompactionRecord;
 
 /// The share of the threshold, without the fixed parts, that is left when the compaction is applied
 /// at the threshold; as for a compaction that is made there.

@@ -6,8 +6,8 @@ use super::{Attempt, lost};
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::learned_window::RefusedRequest;
 use crate::proxy::limits::ModelLimits;
-use crate::proxy::pending::is_plausible;
 use crate::proxy::prepare::Retry;
+use ctx_trace::is_plausible;
 
 impl Attempt<'_> {
     /// Sets the budget of the session for this request.

@@ -23,13 +23,12 @@ use super::config::SummariesBy;
 use super::conversation::{Conversation, ConversationState};
 use super::learned_window::LearnedWindow;
 use super::limits::ModelLimits;
-use super::pending::is_plausible;
 use super::prepare::{Purpose, Retry};
 use super::summary_models::{SlotGuard, SummaryTarget};
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
 use crate::hosted::{self, AssembledRequest, HostedSession};
-use crate::trace::{CompactionRecord, Record};
+use ctx_trace::{CompactionRecord, Record, is_plausible};
 
 /// The share of its history that a client has left after a compaction that it asked for. Its limit
 /// is not known to ctx; with less it would soon ask again.

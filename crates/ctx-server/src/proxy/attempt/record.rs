@@ -12,7 +12,7 @@ use crate::proxy::origin;
 use crate::proxy::redacted::preview;
 use crate::proxy::summary_record::record_compaction;
 use crate::proxy::units::first_user_unit;
-use crate::trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
+use ctx_trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
 
 impl Attempt<'_> {
     /// Counts the tool results dropped because they match no call, and warns about them.

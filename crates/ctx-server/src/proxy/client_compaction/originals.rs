@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::fingerprint::Salt;
-use crate::private_files::LruFolder;
+use ctx_disk::lru::LruFolder;
 
 /// The content of an item begins with this.
 pub(super) const PREFIX: &str = "ctx1-";

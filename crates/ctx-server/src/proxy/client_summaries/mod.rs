@@ -30,7 +30,7 @@ use super::conversation::Conversation;
 use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
-use crate::trace::CompactionRecord;
+use ctx_trace::CompactionRecord;
 
 use quoted::{Quote, quoted_history, quoted_text};
 use saved::SummaryFiles;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::{MOST, Remembered};
-use crate::private_files::LruFolder;
+use ctx_disk::lru::LruFolder;
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 32 << 20;

@@ -3,7 +3,7 @@
 use ctx_testkit::provider::{FakeProvider, Step};
 
 use super::*;
-use crate::trace::{BreakCause, PrefixBreak};
+use ctx_trace::{BreakCause, PrefixBreak};
 
 fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()

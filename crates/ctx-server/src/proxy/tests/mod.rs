@@ -38,7 +38,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::http::{Server, Shutdown, status_routes};
-use crate::trace;
+use ctx_trace as trace;
 
 /// A proxy in front of a provider.
 struct Rig {

@@ -3,7 +3,7 @@
 use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
 
 use super::*;
-use crate::trace::{SummaryOutcome, SummaryRecord};
+use ctx_trace::{SummaryOutcome, SummaryRecord};
 
 const UPSTREAM: Set = Set {
     window: Some(16_000),

@@ -3,7 +3,7 @@
 use ctx_testkit::provider::{FakeProvider, Reply, Step};
 
 use super::*;
-use crate::trace::SummaryOutcome;
+use ctx_trace::SummaryOutcome;
 
 const UNKNOWN: Set = Set {
     window: None,

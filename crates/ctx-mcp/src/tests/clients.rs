@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::stdio::MAX_MESSAGE_BYTES;
 use super::super::{PATH, routes};
 use super::{KEY, home, server};
-use crate::http::{self, Shutdown};
+use ctx_server::http::{self, Shutdown};
 
 type Client = RunningService<RoleClient, ()>;
 

@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::{MOST_BYTES, ToolEntry, archive_schema, described, of_archive, reads, with_notes};
-use crate::mcp::Setup;
-use crate::mcp::output::{ToolOutput, arguments, at_most};
+use crate::Setup;
+use crate::output::{ToolOutput, arguments, at_most};
 
 pub(super) const TOOL: ToolEntry = reads("recall", describe, call);
 

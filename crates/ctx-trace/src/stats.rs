@@ -19,8 +19,7 @@ use ctx_model::Catalogue;
 use ctx_session::DiscoveredSession;
 use serde::Serialize;
 
-use crate::proxy::is_plausible;
-use crate::trace::{BreakCause, Record, RequestOutcome, SessionTrace};
+use crate::{BreakCause, Record, RequestOutcome, SessionTrace, is_plausible};
 use figures::{Request, Sums};
 
 pub use figures::Figures;

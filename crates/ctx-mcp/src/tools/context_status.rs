@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{ToolEntry, described, reads};
-use crate::mcp::Setup;
-use crate::mcp::output::{ToolOutput, arguments};
-use crate::status;
+use crate::Setup;
+use crate::output::{ToolOutput, arguments};
+use crate::status::status;
 
 pub(super) const TOOL: ToolEntry = reads("context_status", describe, call);
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{MOST_BYTES, ToolEntry, described};
-use crate::mcp::Setup;
-use crate::mcp::output::{ToolOutput, arguments, at_most};
+use crate::Setup;
+use crate::output::{ToolOutput, arguments, at_most};
 
 pub(super) const TOOL: ToolEntry = ToolEntry { name: "remember", describe, call, writes: true };
 

@@ -6,7 +6,7 @@ use ctx_core::Tokens;
 use serde::{Deserialize, Serialize};
 
 use super::{GroupBy, Stats};
-use crate::trace::{RequestOutcome, SessionTrace};
+use crate::{RequestOutcome, SessionTrace};
 
 /// What a conversation fills, saved and read from the cache. The field names are part of the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Server, Setup, Writes};
-use crate::Host;
+use ctx_server::Host;
 
 const KEY: &str = "agent:main:main";
 

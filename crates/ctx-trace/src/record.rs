@@ -9,8 +9,8 @@ use ctx_core::text::head_bytes;
 use ctx_core::{Component, EntryId, ManifestEntry, NodeState, Timestamp, Tokens};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Maximum characters of a message in a record.
-pub(crate) const PREVIEW_CHARS: usize = 80;
+/// Maximum number of characters of a [`Preview`].
+pub const PREVIEW_CHARS: usize = 80;
 
 /// The description of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -293,13 +293,18 @@ pub struct EntryRecord {
     pub begins: Preview,
 }
 
+/// Whether a provider's count is plausible: some providers count only uncached tokens.
+pub fn is_plausible(counted: u64, estimated: u64) -> bool {
+    counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
+}
+
 /// The beginning of a message, computed when it is first read: its request does not wait for that.
 #[derive(Clone)]
 pub struct Preview(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
 
 impl Preview {
     /// Creates a preview from what computes it.
-    pub(crate) fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
+    pub fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(compute))))
     }
 

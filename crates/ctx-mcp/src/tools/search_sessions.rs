@@ -13,8 +13,8 @@ use tokio::runtime::Handle;
 use super::{
     MOST_BYTES, ToolEntry, archive_schema, described, minute, of_archive, reads, with_notes,
 };
-use crate::mcp::Setup;
-use crate::mcp::output::{ToolOutput, arguments, at_most};
+use crate::Setup;
+use crate::output::{ToolOutput, arguments, at_most};
 
 pub(super) const TOOL: ToolEntry = reads("search_sessions", describe, call);
 

@@ -13,11 +13,14 @@
 //! server reads only the path that the user gave with `--session`, and the folders where agents
 //! store their sessions.
 
+#![forbid(unsafe_code)]
+
 mod http;
 mod output;
 mod resources;
 mod server;
 mod session;
+mod status;
 mod stdio;
 mod tools;
 mod uri;
@@ -31,10 +34,11 @@ use std::sync::Arc;
 use ctx_runtime::lookup::{Archiver, OtherSessions};
 use ctx_session::key::FileId;
 
-use crate::Host;
+use ctx_server::Host;
 
 pub use http::{PATH, routes};
 pub use server::Server;
+pub use status::status;
 pub use stdio::serve_stdio;
 
 /// The environment of the tools.

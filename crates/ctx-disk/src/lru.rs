@@ -1,4 +1,4 @@
-//! Folders and files that only their owner can read.
+//! Folders of private files within limits: the least recently used file is deleted first.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -17,7 +17,7 @@ const REMAINING_SHARE: f64 = 0.9;
 
 /// The files of a folder, with their sizes and their order of use.
 #[derive(Debug, Default)]
-pub(crate) struct LruFiles {
+pub struct LruFiles {
     all: HashMap<String, Used>,
     bytes: u64,
     clock: u64,
@@ -31,7 +31,7 @@ struct Used {
 
 impl LruFiles {
     /// Lists the files of a folder in order of modification.
-    pub(crate) fn of(folder: &Path, id_of: impl Fn(&Path) -> Option<String>) -> Self {
+    pub fn of(folder: &Path, id_of: impl Fn(&Path) -> Option<String>) -> Self {
         let listed = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found: Vec<(SystemTime, u64, String)> = listed
             .filter_map(|file| {
@@ -49,7 +49,7 @@ impl LruFiles {
     }
 
     /// Records a use of a file, and its growth in bytes.
-    pub(crate) fn record_use(&mut self, id: &str, bytes: u64) {
+    pub fn record_use(&mut self, id: &str, bytes: u64) {
         self.clock += 1;
         self.bytes += bytes;
         let clock = self.clock;
@@ -58,13 +58,13 @@ impl LruFiles {
     }
 
     /// Records that a file was deleted.
-    pub(crate) fn remove(&mut self, id: &str) {
+    pub fn remove(&mut self, id: &str) {
         self.bytes -= self.all.remove(id).map_or(0, |used| used.bytes);
     }
 
     /// Removes the least recently used files from the list until the rest is within the limits, and
     /// returns their ids. The file in use is not removed.
-    pub(crate) fn evict(&mut self, bytes: u64, count: usize, in_use: &str) -> Vec<String> {
+    pub fn evict(&mut self, bytes: u64, count: usize, in_use: &str) -> Vec<String> {
         if self.bytes <= bytes && self.all.len() <= count {
             return Vec::new();
         }
@@ -91,14 +91,14 @@ impl LruFiles {
     }
 
     /// Returns the total size in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
 /// A folder of files that are written once, within limits.
 #[derive(Debug)]
-pub(crate) struct LruFolder {
+pub struct LruFolder {
     folder: PathBuf,
     files: Mutex<LruFiles>,
     bytes: u64,
@@ -107,7 +107,7 @@ pub(crate) struct LruFolder {
 
 impl LruFolder {
     /// Lists a folder, which may be missing. It keeps at most `count` files of `bytes` in all.
-    pub(crate) fn at(folder: PathBuf, bytes: u64, count: usize) -> Self {
+    pub fn at(folder: PathBuf, bytes: u64, count: usize) -> Self {
         let files = Mutex::new(LruFiles::of(&folder, id_of));
         Self { folder, files, bytes, count }
     }
@@ -118,11 +118,7 @@ impl LruFolder {
     /// # Errors
     ///
     /// [`ErrorKind::Io`].
-    pub(crate) fn save(
-        &self,
-        value: &impl Serialize,
-        what: &'static str,
-    ) -> ctx_core::Result<String> {
+    pub fn save(&self, value: &impl Serialize, what: &'static str) -> ctx_core::Result<String> {
         let id = uuid::Uuid::new_v4().simple().to_string();
         self.save_as(&id, value, what)?;
         Ok(id)
@@ -133,7 +129,7 @@ impl LruFolder {
     /// # Errors
     ///
     /// [`ErrorKind::Io`].
-    pub(crate) fn save_as(
+    pub fn save_as(
         &self,
         id: &str,
         value: &impl Serialize,
@@ -142,7 +138,7 @@ impl LruFolder {
         let failed = unwritable(what, &self.folder);
         create_folder(&self.folder).map_err(failed)?;
         let json = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
-        ctx_disk::write_atomic(&self.path(id), &json)?;
+        crate::write_atomic(&self.path(id), &json)?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.remove(id);
         files.record_use(id, json.len() as u64);
@@ -154,26 +150,23 @@ impl LruFolder {
     }
 
     /// Reads the file with that id; `None` if it is missing or damaged.
-    pub(crate) fn read<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
-        serde_json::from_slice(&ctx_disk::read(self.path(id)).ok()?).ok()
+    pub fn read<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
+        serde_json::from_slice(&crate::read(self.path(id)).ok()?).ok()
     }
 
     /// Returns the ids of its files, the least recently saved first.
-    pub(crate) fn oldest_first(&self) -> Vec<String> {
+    pub fn oldest_first(&self) -> Vec<String> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).oldest_first()
     }
 
     /// Returns the path of the file with that id.
-    pub(crate) fn path(&self, id: &str) -> PathBuf {
+    pub fn path(&self, id: &str) -> PathBuf {
         file_of(&self.folder, id)
     }
 }
 
 /// Returns the error of a folder in which nothing can be stored.
-pub(crate) fn unwritable(
-    what: &'static str,
-    path: &Path,
-) -> impl Fn(std::io::Error) -> Error + Copy {
+pub fn unwritable(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error + Copy {
     move |error| {
         Error::new(ErrorKind::Io, what)
             .with("path", path.display())
@@ -183,27 +176,27 @@ pub(crate) fn unwritable(
 }
 
 /// Returns the path of the file with that id.
-pub(crate) fn file_of(folder: &Path, id: &str) -> PathBuf {
+pub fn file_of(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.jsonl"))
 }
 
 /// Returns the id of a file.
-pub(crate) fn id_of(path: &Path) -> Option<String> {
+pub fn id_of(path: &Path) -> Option<String> {
     let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
     Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
 }
 
 /// Creates a folder and its parents.
-pub(crate) fn create_folder(path: &Path) -> Result<()> {
-    ctx_disk::create_private_dir(path).map_err(std::io::Error::other)
+pub fn create_folder(path: &Path) -> Result<()> {
+    crate::create_private_dir(path).map_err(std::io::Error::other)
 }
 
 /// Opens a file for appending lines. If the last write was interrupted, its fragment becomes a line
 /// of its own.
-pub(crate) fn open_append(path: &Path) -> Result<File> {
+pub fn open_append(path: &Path) -> Result<File> {
     let is_torn =
-        ctx_disk::open(path).and_then(|file| ctx_disk::ends_line(&file)).is_ok_and(|whole| !whole);
-    let mut file = ctx_disk::private().append(true).create(true).open(path)?;
+        crate::open(path).and_then(|file| crate::ends_line(&file)).is_ok_and(|whole| !whole);
+    let mut file = crate::private().append(true).create(true).open(path)?;
     if is_torn {
         file.write_all(b"\n")?;
     }
@@ -212,14 +205,14 @@ pub(crate) fn open_append(path: &Path) -> Result<File> {
 
 /// The lock of a folder, held until it is dropped. Its file names the holder.
 #[derive(Debug)]
-pub(crate) struct FolderLock(File);
+pub struct FolderLock(File);
 
 impl FolderLock {
     /// Locks a folder for this process, or returns what the process wrote that holds the lock. On a
     /// file system without locks, it always succeeds.
-    pub(crate) fn of(folder: &Path) -> Result<std::result::Result<Self, String>> {
+    pub fn of(folder: &Path) -> Result<std::result::Result<Self, String>> {
         let path = folder.join("lock");
-        let file = ctx_disk::private().write(true).create(true).truncate(false).open(&path)?;
+        let file = crate::private().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(Err(fs::read_to_string(path).unwrap_or_default())),
             Ok(()) | Err(TryLockError::Error(_)) => {
@@ -232,7 +225,7 @@ impl FolderLock {
     }
 
     /// Names the holder.
-    pub(crate) fn name(&self, holder: &str) -> Result<()> {
+    pub fn name(&self, holder: &str) -> Result<()> {
         self.0.set_len(0)?;
         (&self.0).seek(SeekFrom::Start(0))?;
         (&self.0).write_all(holder.as_bytes())

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::lines::{self, InputLine, QUEUE, Writer};
+use ctx_server::lines::{self, InputLine, QUEUE, Writer};
 
 /// Maximum message size; a longer message is refused and skipped.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
 use super::{Record, SessionInfo, SessionTrace, StoredRecords};
-use crate::private_files::{self, LruFiles, file_of, id_of, unwritable};
+use ctx_disk::lru::{self, LruFiles, file_of, id_of, unwritable};
 
 /// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
 /// stay in memory.
@@ -61,8 +61,7 @@ pub(super) struct TraceDisk {
 
 impl TraceDisk {
     pub(super) fn open(folder: PathBuf, most: u64, cache: Arc<Mutex<RecordCache>>) -> Result<Self> {
-        private_files::create_folder(&folder)
-            .map_err(unwritable("cannot store records", &folder))?;
+        lru::create_folder(&folder).map_err(unwritable("cannot store records", &folder))?;
         let (work, tasks) = sync_channel(WAITING);
         let status = Arc::<WriterStatus>::default();
         let (folder_, status_) = (folder.clone(), status.clone());
@@ -189,7 +188,7 @@ impl Writer {
         let mut text = serde_json::to_vec(line).ok()?;
         let length = u32::try_from(text.len()).ok()?;
         text.push(b'\n');
-        let mut file = private_files::open_append(&file_of(&self.folder, id)).ok()?;
+        let mut file = lru::open_append(&file_of(&self.folder, id)).ok()?;
         let offset = file.seek(SeekFrom::End(0)).ok()?;
         file.write_all(&text).ok()?;
         self.files.record_use(id, text.len() as u64);

@@ -12,7 +12,7 @@ use super::stdio::MAX_MESSAGE_BYTES;
 /// The path of MCP.
 pub const PATH: &str = "/mcp";
 
-/// Returns the route of MCP, for a server whose [guard](crate::http) has checked `Host`, `Origin`
+/// Returns the route of MCP, for a server whose [guard](ctx_server::http) has checked `Host`, `Origin`
 /// and the token.
 ///
 /// Stateless for all protocol revisions: every request is self-contained, and a response is one

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::lines::Data;
+use ctx_server::lines::Data;
 
 /// The output of a tool.
 #[derive(Debug)]

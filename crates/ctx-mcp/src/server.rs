@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{Setup, Writes, output, resources, tools};
-use crate::http::Access;
+use ctx_server::http::Access;
 
 /// Maximum number of concurrent calls: each reads files, and may hold a session in memory.
 const AT_ONCE: usize = 4;

@@ -6,9 +6,12 @@
 //! whole message, only the first characters of each message, redacted by the caller. Summaries are
 //! on disk; their first 4 KiB are in memory.
 
+#![forbid(unsafe_code)]
+
 mod cache;
 mod disk;
 mod record;
+pub mod stats;
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +25,9 @@ use tokio::sync::broadcast;
 use cache::RecordCache;
 use disk::{TraceDisk, WriteTask};
 
-pub(crate) use record::PREVIEW_CHARS;
 pub use record::{
-    BreakCause, CompactionRecord, EntryRecord, PrefixBreak, Preview, Record, RequestOutcome,
-    SessionInfo, SummaryOutcome, SummaryRecord,
+    BreakCause, CompactionRecord, EntryRecord, PREVIEW_CHARS, PrefixBreak, Preview, Record,
+    RequestOutcome, SessionInfo, SummaryOutcome, SummaryRecord, is_plausible,
 };
 
 /// How many events a subscriber may lag behind before it misses some.
@@ -127,12 +129,12 @@ impl Trace {
 
     /// Returns the number of lines that could not be written because the disk was too slow or full.
     /// The sizes of lost records stay in memory, their entries do not.
-    pub(crate) fn lost(&self) -> u64 {
+    pub fn lost(&self) -> u64 {
         self.disk.lost()
     }
 
     /// Records that the compaction with that entry was undone.
-    pub(crate) fn undone(&self, session: &str, entry: &str) {
+    pub fn undone(&self, session: &str, entry: &str) {
         self.lock().undone(session, entry);
         self.disk.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
     }

@@ -7,7 +7,7 @@ use ctx_eval::RequestReport;
 use ctx_session::Agent;
 
 use super::*;
-use crate::trace::{CompactionRecord, PrefixBreak, SessionInfo, StoredRecords};
+use crate::{CompactionRecord, PrefixBreak, SessionInfo, StoredRecords};
 
 const DAY: i64 = 86_400_000;
 

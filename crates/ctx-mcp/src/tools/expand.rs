@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{MOST_BYTES, ToolEntry, described, reads};
-use crate::mcp::Setup;
-use crate::mcp::output::{ToolOutput, arguments, at_most};
+use crate::Setup;
+use crate::output::{ToolOutput, arguments, at_most};
 
 pub(super) const TOOL: ToolEntry = reads("expand", describe, call);
 
