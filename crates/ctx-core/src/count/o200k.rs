@@ -5,21 +5,30 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::LazyLock;
 
-use foldhash::{HashMap, HashMapExt};
+use foldhash::HashMap;
 use regex::Regex;
 
-/// Written by the build script.
-static TOKENS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k"));
+/// Written by the build script, which says what is in it.
+static VOCABULARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k"));
 
 static RANKS: LazyLock<HashMap<&'static [u8], u32>> = LazyLock::new(|| {
-    let mut ranks = HashMap::with_capacity(200_000);
-    let mut rest = TOKENS;
-    while let Some((&length, after)) = rest.split_first() {
-        let (token, after) = after.split_at(usize::from(length));
-        ranks.insert(token, ranks.len() as u32);
-        rest = after;
+    let (bytes, pairs) = VOCABULARY.split_at(256);
+    let mut bytes = bytes.to_vec();
+    let mut starts: Vec<usize> = (0..=bytes.len()).collect();
+    for two in pairs.chunks_exact(9) {
+        let mut ranks = [0; 16];
+        ranks[..9].copy_from_slice(two);
+        let ranks = u128::from_le_bytes(ranks);
+        for shift in [0, 36] {
+            for shift in [shift, shift + 18] {
+                let rank = (ranks >> shift) as usize & 0x3_ffff;
+                bytes.extend_from_within(starts[rank]..starts[rank + 1]);
+            }
+            starts.push(bytes.len());
+        }
     }
-    ranks
+    let bytes: &[u8] = bytes.leak();
+    starts.windows(2).zip(0..).map(|(token, rank)| (&bytes[token[0]..token[1]], rank)).collect()
 });
 
 /// OpenAI's pattern, but for its look-ahead `\s+(?!\S)`: see [`pieces`]. It matches at every
