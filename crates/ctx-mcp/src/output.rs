@@ -75,7 +75,7 @@ fn error_json(error: &Error) -> Value {
 ///
 /// [`ErrorKind::InvalidInput`], naming the argument and the expected value.
 pub(super) fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T> {
-    serde_path_to_error::deserialize(Value::Object(given)).map_err(|e| {
+    serde_path_to_error::deserialize(&Value::Object(given)).map_err(|e| {
         let at = e.path().to_string();
         let error =
             Error::new(ErrorKind::InvalidInput, format!("invalid arguments: {}", e.inner()));

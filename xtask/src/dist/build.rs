@@ -11,7 +11,7 @@ use super::Platform;
 
 const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
 /// Maximum size of the binary for Linux, in bytes.
-const MAX_SIZE: u64 = 27 << 20;
+const MAX_SIZE: u64 = 25 << 20;
 
 pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
     let is_static = platform.target.ends_with("-musl");
