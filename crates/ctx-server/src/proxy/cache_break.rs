@@ -56,6 +56,11 @@ impl CachedRequest {
         }
     }
 
+    /// Whether it begins with this head.
+    pub(super) fn has_head(&self, head: &RequestHead) -> bool {
+        self.head == *head
+    }
+
     /// Returns the cause of a cache break between this request and the next, and the tokens that it
     /// lost.
     pub(super) fn cache_break(

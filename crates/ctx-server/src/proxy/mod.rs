@@ -39,6 +39,7 @@ mod store;
 mod stored_responses;
 mod summary_models;
 mod summary_record;
+mod swap;
 mod token_owner;
 mod units;
 mod upstream;

@@ -134,6 +134,33 @@ async fn a_ready_summary_is_used_when_the_cache_is_gone() {
 }
 
 #[tokio::test]
+async fn a_ready_summary_is_used_when_that_pays_for_the_cache_break() {
+    // The threshold is reached after fifty more requests, or not known to be worth anything.
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 0.5 } }";
+    for (model, is_swapped) in [("gpt-5", true), ("m", false)] {
+        let rig = Rig::new(provider(|| Step::new(Reply::Summary)), Set { config, ..UPSTREAM }).await;
+        let ask = async |turns| {
+            let mut body = body(turns);
+            body["model"] = json!(model);
+            body["messages"] = json!(talk(turns, 200));
+            rig.turn(&body).await;
+            rig.records().await.pop().unwrap()
+        };
+        let mut turns = 20;
+        while rig.summaries_asked() == 0 {
+            ask(turns).await;
+            turns += 1;
+        }
+        rig.ready().await;
+        let record = ask(turns).await;
+        assert!(record.raw_tokens < record.limit.scale(0.7), "{record:?}");
+        let summarised = record.compaction.as_ref().and_then(|made| made.summarised.as_ref());
+        let written = summarised.is_some_and(|made| made.outcome == SummaryOutcome::Written);
+        assert_eq!(written, is_swapped, "{model}");
+    }
+}
+
+#[tokio::test]
 async fn identical_requests_at_once_compact_once() {
     let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
     let body = body(OVER + 5);
