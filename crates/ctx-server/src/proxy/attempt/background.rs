@@ -94,8 +94,8 @@ impl Attempt<'_> {
         let prices = session.resolved.prices.filter(has_cache);
         let prices = prices.or_else(|| known().map(|model| model.prices).filter(has_cache))?;
         let protocol = self.client_request.protocol();
-        let is_hour = protocol == Protocol::Messages
-            && cache_lifetime(protocol, self.request.body()) == HOUR;
+        let is_hour =
+            protocol == Protocol::Messages && cache_lifetime(protocol, self.request.body()) == HOUR;
         Some(prices.with_hour_writes(if is_hour { 1.0 } else { 0.0 }))
     }
 

@@ -138,7 +138,8 @@ async fn a_ready_summary_is_used_when_that_pays_for_the_cache_break() {
     // The threshold is reached after fifty more requests, or not known to be worth anything.
     let config = "{ server: { summaries: 'upstream', backgroundRatio: 0.5 } }";
     for (model, is_swapped) in [("gpt-5", true), ("m", false)] {
-        let rig = Rig::new(provider(|| Step::new(Reply::Summary)), Set { config, ..UPSTREAM }).await;
+        let rig =
+            Rig::new(provider(|| Step::new(Reply::Summary)), Set { config, ..UPSTREAM }).await;
         let ask = async |turns| {
             let mut body = body(turns);
             body["model"] = json!(model);
