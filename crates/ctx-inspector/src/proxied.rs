@@ -5,13 +5,13 @@ mod session;
 use std::sync::Arc;
 
 use ctx_core::{Message, Result};
+use ctx_server::proxy::Proxy;
+use ctx_trace::{SessionTrace, Trace};
 use tokio::runtime::Handle;
 
 use self::session::ProxiedSession;
 use super::shape::{SessionHead, SourceKind};
 use super::source::{Source, SourceState};
-use ctx_server::proxy::Proxy;
-use ctx_trace::{SessionTrace, Trace};
 
 /// Access to the proxy's conversations. Called on threads that may block.
 pub(crate) trait LiveConversations: Send + Sync {

@@ -9,7 +9,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use ctx_core::{Error, ErrorKind};
+use ctx_server::http::Access;
 use ctx_session::clock;
+use ctx_trace::SessionTrace;
+use ctx_trace::stats::{Stats, Status};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,9 +23,6 @@ use super::memory::MemoryQuery;
 use super::response::{ApiError, ApiResult, accepted, json_of};
 use super::shape::{EntriesQuery, EntryQuery};
 use super::source::{SessionView, SourceState};
-use ctx_server::http::Access;
-use ctx_trace::SessionTrace;
-use ctx_trace::stats::{Stats, Status};
 
 /// The time that a request waits for a session that is being read, before it returns the progress.
 const PATIENCE: Duration = Duration::from_millis(400);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use ctx_core::text::head_chars;
 use ctx_core::{Action, Edit, Error, ErrorKind, Tokens};
+use ctx_trace::{EntryRecord, Preview};
 use serde_json::Value;
 
 use super::shape::{EntriesQuery, EntryRow, LayerEdits, RequestPage};
 use super::text::contains;
-use ctx_trace::{EntryRecord, Preview};
 
 /// The default and the maximum number of rows.
 const ROWS: usize = 200;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_server::http::Access;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorData, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -16,7 +17,6 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{Setup, Writes, output, resources, tools};
-use ctx_server::http::Access;
 
 /// Maximum number of concurrent calls: each reads files, and may hold a session in memory.
 const AT_ONCE: usize = 4;

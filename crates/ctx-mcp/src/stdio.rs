@@ -4,6 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::ops::ControlFlow;
 
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_server::lines::{self, InputLine, QUEUE, Writer};
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcError, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Server;
-use ctx_server::lines::{self, InputLine, QUEUE, Writer};
 
 /// Maximum message size; a longer message is refused and skipped.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fs, thread};
 
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_disk::lru::{self, LruFiles, file_of, id_of, unwritable};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
 use super::{Record, SessionInfo, SessionTrace, StoredRecords};
-use ctx_disk::lru::{self, LruFiles, file_of, id_of, unwritable};
 
 /// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
 /// stay in memory.

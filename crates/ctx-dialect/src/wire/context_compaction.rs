@@ -71,6 +71,12 @@ pub(super) fn block(summary: Option<&str>) -> String {
     }
 }
 
+/// Returns an element of `usage.iterations`: what a compaction used, or the message after it.
+pub(super) fn iteration(kind: &str, input: u64, output: u64) -> String {
+    let tokens = ObjectWriter::new().text("type", kind).plain("input_tokens", input);
+    tokens.plain("output_tokens", output).end()
+}
+
 /// Returns the content of a compaction's block. One that failed has none, and stands for nothing.
 pub(super) fn block_content(block: &RawValue) -> Option<Cow<'_, str>> {
     let [kind, content] = peek(block.get(), ["type", "content"]);

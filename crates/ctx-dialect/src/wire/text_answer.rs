@@ -113,8 +113,18 @@ impl TextAnswer<'_> {
             Some(reason) => message.text("stop_reason", reason),
             None => message.raw("stop_reason", "null"),
         };
+        message.raw("stop_sequence", "null").raw("usage", self.message_usage()).end()
+    }
+
+    /// Returns the usage of an answer of Anthropic, whose sums do not contain a compaction.
+    fn message_usage(&self) -> String {
         let usage = self.usage("input_tokens", "output_tokens", None);
-        message.raw("stop_sequence", "null").raw("usage", usage.end()).end()
+        if !self.is_compaction {
+            return usage.end();
+        }
+        let made = compaction::iteration("compaction", self.input_tokens, self.output_tokens);
+        let none = ObjectWriter::new().plain("input_tokens", 0).plain("output_tokens", 0);
+        none.raw("iterations", array([made])).end()
     }
 
     /// Returns the block of an answer of Anthropic.
@@ -140,7 +150,7 @@ impl TextAnswer<'_> {
             }
         };
         let stop = new().text("stop_reason", self.stop_reason()).raw("stop_sequence", "null").end();
-        let usage = new().plain("output_tokens", self.output_tokens).end();
+        let usage = self.message_usage();
         [
             typed("message_start", &new().raw("message", self.message(&[], None))),
             typed("content_block_start", &index().raw("content_block", block)),

@@ -7,6 +7,7 @@ use ctx_core::{
     Counter, CounterKind, Entry, Error, ErrorKind, NodeState, Result, Timestamp, Tokens,
 };
 use ctx_eval::{CompactionDiff, RemovedMessage};
+use ctx_trace::{CompactionRecord, EntryRecord, Record, SessionTrace, Trace};
 
 use super::{LiveConversations, head};
 use crate::diff::{DiffPage, DiffQuery};
@@ -17,7 +18,6 @@ use crate::shape::{
 };
 use crate::source::SessionView;
 use crate::text::{contains, message_view};
-use ctx_trace::{CompactionRecord, EntryRecord, Record, SessionTrace, Trace};
 
 /// The prefix of a compaction's id in the API, followed by the number of its request.
 const AT: &str = "at-";

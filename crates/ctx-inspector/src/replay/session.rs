@@ -1,6 +1,7 @@
 //! A replayed session.
 
 use ctx_core::text::Slice;
+use ctx_trace::EntryRecord;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +26,6 @@ use crate::shape::{
 };
 use crate::source::SessionView;
 use crate::text::{message_contains, message_view};
-use ctx_trace::EntryRecord;
 
 pub(super) struct ReplayedSession {
     listed: ListedSession,

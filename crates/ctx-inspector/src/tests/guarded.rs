@@ -1,10 +1,10 @@
 //! The inspector behind the guard of a server.
 
+use ctx_server::http::{Server, Token};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::*;
-use ctx_server::http::{Server, Token};
 
 /// Starts a server with a token. Returns its address, the session's id, its shutdown and its task.
 async fn served(place: &Place) -> (String, String, Shutdown, tokio::task::JoinHandle<()>) {

@@ -15,6 +15,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use ctx_config::Config;
 use ctx_core::Tokens;
+use ctx_server::http::{Access, Shutdown};
 use ctx_session::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,7 +23,6 @@ use tower::ServiceExt;
 
 use super::replay::{ReplayOverrides, ReplaySettings, Replays};
 use super::{Inspector, MemorySearch, Source};
-use ctx_server::http::{Access, Shutdown};
 
 /// A home, and a folder for other files.
 struct Place {

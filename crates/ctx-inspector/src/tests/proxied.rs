@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 
 use ctx_core::{Component, Message, NodeState, Role, Timestamp};
-
-use super::*;
-use crate::proxied::{LiveConversations, Proxied};
 use ctx_trace::{
     CompactionRecord, EntryRecord, Record, RequestOutcome, SessionInfo, Trace, TraceLimits,
 };
+
+use super::*;
+use crate::proxied::{LiveConversations, Proxied};
 
 fn entry(id: &str, state: NodeState, tokens: u32) -> EntryRecord {
     let layer = (state != NodeState::Kept).then(|| "compaction".into());

@@ -1,5 +1,6 @@
 //! rmcp's client, over a pair of pipes and over HTTP.
 
+use ctx_server::http::{self, Shutdown};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, PaginatedRequestParams, ProtocolVersion,
     ReadResourceRequestParams, ResourceContents,
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use super::super::stdio::MAX_MESSAGE_BYTES;
 use super::super::{PATH, routes};
 use super::{KEY, home, server};
-use ctx_server::http::{self, Shutdown};
 
 type Client = RunningService<RoleClient, ()>;
 

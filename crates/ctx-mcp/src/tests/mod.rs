@@ -7,13 +7,13 @@ mod lines;
 use std::path::Path;
 
 use ctx_config::Config;
+use ctx_server::Host;
 use ctx_session::Home;
 use ctx_session::key::FileId;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Server, Setup, Writes};
-use ctx_server::Host;
 
 const KEY: &str = "agent:main:main";
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request assembled, over a share of the threshold -> the engine compacts a copy of its view
-//! a later request over the threshold, or without a cache -> the compaction is applied
+//! a later request over the threshold, or without a cache, or if it pays -> it is applied
 //! ```
 //!
 //! No request waits for the model that writes the summary.
@@ -10,7 +10,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ctx_core::{CompactResult, EntryId};
+use ctx_core::{CompactResult, Compacted, EntryId, Tokens};
 use ctx_dialect::wire::Protocol;
 use memchr::memmem;
 
@@ -36,13 +36,11 @@ struct Job {
 }
 
 impl Job {
-    /// Whether the result is of the beginning of that session as it is now.
-    fn fits(&self, session: &HostedSession) -> bool {
-        let compacted = self.ready.as_ref().and_then(|ready| ready.result.as_ref());
-        compacted.is_some_and(|compacted| {
-            let first_kept = &compacted.first_kept_entry_id;
-            self.base == base(session) && self.covers(&session.history, first_kept)
-        })
+    /// Returns the result if it is of the beginning of that session as it is now.
+    fn fitting(&self, session: &HostedSession) -> Option<&Compacted> {
+        let compacted = self.ready.as_ref()?.result.as_ref()?;
+        let covers = || self.covers(&session.history, &compacted.first_kept_entry_id);
+        (self.base == base(session) && covers()).then_some(compacted)
     }
 
     /// Whether a history has the same messages before `first_kept`.
@@ -85,9 +83,11 @@ impl BackgroundCompaction {
         }
     }
 
-    /// Whether a compaction of the session is ready.
-    pub(super) fn is_ready(&self, session: &HostedSession) -> bool {
-        self.lock().as_ref().is_some_and(|job| job.fits(session))
+    /// Returns the tokens that the compaction of the session saves, if it is ready.
+    pub(super) fn saving(&self, session: &HostedSession) -> Option<Tokens> {
+        let job = self.lock();
+        let compacted = job.as_ref()?.fitting(session)?;
+        Some(compacted.tokens_before - compacted.tokens_after.unwrap_or(compacted.tokens_before))
     }
 
     /// Returns the compaction that is ready.
@@ -95,7 +95,7 @@ impl BackgroundCompaction {
         self.lock().as_mut()?.ready.take()
     }
 
-    #[cfg(test)]
+    /// Whether a better summary may follow.
     pub(super) fn is_running(&self) -> bool {
         self.lock().as_ref().is_some_and(|job| job.is_running)
     }
@@ -114,12 +114,24 @@ fn base(session: &HostedSession) -> Option<EntryId> {
 /// names no time for its implicit cache.
 pub(super) fn cache_lifetime(protocol: Protocol, body: &str) -> Duration {
     const MINUTE: Duration = Duration::from_secs(60);
-    let says = |text: &str| memmem::find(body.as_bytes(), text.as_bytes()).is_some();
     match protocol {
-        Protocol::Messages if !says("\"1h\"") => 5 * MINUTE,
-        Protocol::Chat | Protocol::Responses if says("\"24h\"") => 24 * 60 * MINUTE,
+        Protocol::Messages if !has_pair(body, "\"ttl\"", "\"1h\"") => 5 * MINUTE,
+        Protocol::Chat | Protocol::Responses
+            if has_pair(body, "\"prompt_cache_retention\"", "\"24h\"") =>
+        {
+            24 * 60 * MINUTE
+        }
         _ => 60 * MINUTE,
     }
+}
+
+/// Whether a JSON text has a key with this value, both in quotation marks. Those within a string are
+/// escaped.
+fn has_pair(json: &str, key: &str, value: &str) -> bool {
+    memmem::find_iter(json.as_bytes(), value).any(|at| {
+        let before = json[..at].trim_end().strip_suffix(':').map(str::trim_end);
+        before.is_some_and(|before| before.ends_with(key))
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +142,9 @@ mod tests {
     fn the_lifetime_of_a_cache_is_that_of_the_provider_or_the_request() {
         let minutes = |protocol, body| cache_lifetime(protocol, body).as_secs() / 60;
         assert_eq!(minutes(Protocol::Messages, "{}"), 5);
-        assert_eq!(minutes(Protocol::Messages, r#"{"cache_control":{"ttl":"1h"}}"#), 60);
+        assert_eq!(minutes(Protocol::Messages, r#"{"cache_control":{"ttl" : "1h"}}"#), 60);
+        let other = r#"{"input":{"for":"1h"},"text":"\"ttl\":\"1h\"","a":["ttl","1h"]}"#;
+        assert_eq!(minutes(Protocol::Messages, other), 5);
         assert_eq!(minutes(Protocol::Responses, r#"{"prompt_cache_retention": "24h"}"#), 1_440);
         assert_eq!(minutes(Protocol::Chat, "{}"), 60);
     }

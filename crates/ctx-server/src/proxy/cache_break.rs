@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use ctx_core::{EntryId, Tokens};
+use ctx_trace::{BreakCause, PrefixBreak};
 
 use crate::hosted::{History, HostedSession, InForce, SentMessage, UnitDigest, digest};
-use ctx_trace::{BreakCause, PrefixBreak};
 
 /// The part of a request before the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,11 @@ impl CachedRequest {
             from_client: ids.filter(|id| session.history.position(id).is_some()).cloned().collect(),
             summary: session.in_force.as_ref().and_then(InForce::summary_id).cloned(),
         }
+    }
+
+    /// Whether it begins with this head.
+    pub(super) fn has_head(&self, head: &RequestHead) -> bool {
+        self.head == *head
     }
 
     /// Returns the cause of a cache break between this request and the next, and the tokens that it

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
 use ctx_layers::compaction;
+use ctx_trace::{Preview, Record};
 
 use super::background::BackgroundCompaction;
 use super::cache_break::CachedRequest;
@@ -16,7 +17,6 @@ use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, Sto
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
-use ctx_trace::{Preview, Record};
 
 /// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::EntryId;
+use ctx_trace::Trace;
 
 use super::conversation::Conversation;
 use super::fingerprint::Fingerprint;
 use super::store::{ConversationStore, SavedConversation};
 use super::units::{CommonPrefix, RequestUnit, common_prefix, digest_of_all};
-use ctx_trace::Trace;
 
 /// Maximum number of final messages that may be missing from a request of the same conversation, as
 /// after a regenerated answer or an undone turn. If more are missing, it starts a new one.

@@ -7,10 +7,10 @@ use std::path::Path;
 use axum::http::HeaderMap;
 use ctx_core::Result;
 use ctx_dialect::wire::Protocol;
+use ctx_disk::lru::unwritable;
 
 use super::headers;
 use super::units::{RequestUnit, first_user_unit};
-use ctx_disk::lru::unwritable;
 
 /// The headers with the client's session name.
 const NAMES: [&str; 4] = ["session-id", "thread-id", "x-claude-code-session-id", "x-session-id"];

@@ -7,12 +7,12 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use ctx_dialect::json::Object;
+use ctx_trace::RequestOutcome;
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::stored_responses::ConversationChange;
 use super::{Family, Proxy, body, failure, headers};
-use ctx_trace::RequestOutcome;
 
 /// Maximum size of the answer to a request that changes a conversation: at most 20 items.
 const LONGEST_ANSWER: usize = 64 << 20;

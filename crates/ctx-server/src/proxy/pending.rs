@@ -8,6 +8,7 @@ use bytes::Bytes;
 use ctx_core::{Error, Usage};
 use ctx_dialect::wire::{AnswerState, Watch};
 use ctx_model::Catalogue;
+use ctx_trace::{Record, RequestOutcome, is_plausible};
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -17,7 +18,6 @@ use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
 use super::provider_compaction::CompactibleRequest;
 use super::stored_responses::StoredRequest;
-use ctx_trace::{Record, RequestOutcome, is_plausible};
 
 /// Minimum size of a request that corrects the counter: in smaller ones, the tokens added by
 /// providers outweigh the rest.

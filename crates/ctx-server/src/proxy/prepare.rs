@@ -1,6 +1,7 @@
 //! Converts a client's body to the provider's.
 
 use ctx_core::text::Slice;
+use ctx_trace::Record;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +32,6 @@ use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
 use super::units::{self, RequestUnit};
 use crate::hosted::AssembledRequest;
-use ctx_trace::Record;
 
 /// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
 pub(super) const MOST_OBJECTS: usize = 200_000;

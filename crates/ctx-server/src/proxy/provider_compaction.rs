@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ctx_core::{Compacted, Entry, EntryId, Message, Result, Role, TokenLedger};
 use ctx_dialect::wire::{Protocol, Request, compaction_in};
+use ctx_trace::CompactionRecord;
 use memchr::memmem;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -23,7 +24,6 @@ use super::conversation::Conversation;
 use super::prepare::with_stored;
 use super::retrieval::{EXPAND, RECALL};
 use super::summary_record::record_compaction;
-use ctx_trace::CompactionRecord;
 
 /// The summary in the record of a compaction that only the provider can read.
 const OPAQUE: &str = "[ctx: the provider's compaction is encrypted: it cannot be audited]";
@@ -99,19 +99,24 @@ impl CompactibleRequest {
         let id = originals.provider_id(protocol, content, &owner);
         let Some(mut saved) = self.history(&owner)? else { return Ok(None) };
         saved.session = session.as_ref().map(|(conversation, _)| conversation.clone());
-        if self.proxy.settings.config.retrieval != RetrievalBy::Off
-            && !self.client_request.route.is_bedrock
-        {
+        let is_kept = self.proxy.settings.config.retrieval != RetrievalBy::Off
+            && !self.client_request.route.is_bedrock;
+        if is_kept {
+            // Also if the audit fails, for example of a history that is too long.
             originals.save_provider(&id, &saved)?;
         }
         let Some((conversation, ledger)) = session else { return Ok(None) };
-        let restored = originals.with_parents(&id, saved);
+        let restored = originals.with_parents(&id, saved.clone());
         let entry = |(id, message)| Arc::new(Entry::in_memory(EntryId::from(id), message));
         let entries = restored.messages(protocol).map(entry).collect();
         let history = SummarisedHistory::new(conversation, ledger, entries);
         if protocol == Protocol::Messages {
             let audited = history.audit(&self.proxy, &[].into(), content);
-            return Ok(audited.map(|(_, record)| record));
+            let Some((lost, record)) = audited else { return Ok(None) };
+            if is_kept && !lost.is_empty() {
+                originals.save_provider(&id, &SavedItems { lost: Some(lost), ..saved })?;
+            }
+            return Ok(Some(record));
         }
         let compacted = Compacted {
             summary: OPAQUE.to_owned(),
@@ -167,12 +172,15 @@ impl CompactedOriginals {
         self.items.messages(self.protocol)
     }
 
-    /// Returns the message that tells the model of them, after the compaction.
-    pub(super) fn note() -> Message {
-        let note = format!(
+    /// Returns the message that tells the model of them, with what the compaction lost, after it.
+    pub(super) fn note(&self) -> Message {
+        let mut note = format!(
             "[ctx: the earlier messages of this conversation were compacted; {RECALL} finds them by \
              their words, and {EXPAND} with their id returns all of one]"
         );
+        if let Some(lost) = &self.items.lost {
+            note.extend(["\n\n", lost]);
+        }
         Message::text(Role::User, note)
     }
 }

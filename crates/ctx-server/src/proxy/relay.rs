@@ -63,8 +63,9 @@ struct Relay {
     pending: PendingRequest,
     /// Milliseconds spent in ctx.
     spent: f64,
-    /// The summary of a compaction of `context_management` made for this request.
-    summary: Option<String>,
+    /// The summary of a compaction of `context_management` made for this request, and the tokens that
+    /// it was made of.
+    summary: Option<(String, u64)>,
 }
 
 impl Relay {
@@ -272,7 +273,8 @@ impl Relay {
             return Some(summary);
         }
         self.content.bytes = Bytes::from(with_compaction(&request, &summary)?);
-        self.summary = Some(summary);
+        let tokens = self.pending.known().map_or(0, |record| record.raw_tokens.get());
+        self.summary = Some((summary, tokens));
         None
     }
 

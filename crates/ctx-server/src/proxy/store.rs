@@ -14,11 +14,11 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use ctx_core::{ContentHash, EntryId, Error, ErrorKind, Projection, Result};
+use ctx_disk::lru::{self, FolderLock, LruFiles, file_of, unwritable};
 use serde::{Deserialize, Serialize};
 
 use super::units::KnownMessage;
 use crate::hosted::InForce;
-use ctx_disk::lru::{self, FolderLock, LruFiles, file_of, unwritable};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;

@@ -13,6 +13,7 @@ use ctx_dialect::json::Object;
 use ctx_dialect::wire::{
     Items, Protocol, Route, conversation, previous_response, referenced_item, with_input_items,
 };
+use ctx_disk::lru::LruFolder;
 use ctx_model::Method;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,6 @@ use serde_json::json;
 
 use super::fingerprint::Salt;
 use super::retrieval::NAMES;
-use ctx_disk::lru::LruFolder;
 
 /// Maximum size of all items in bytes, in memory and on disk; beyond it, the oldest responses are
 /// forgotten.

@@ -3,9 +3,9 @@
 use ctx_core::{Compacted, EntryId};
 use ctx_layers::compaction::{Details, Receipt, Rung};
 use ctx_redact::Redactor;
+use ctx_trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
 
 use super::Proxy;
-use ctx_trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
 
 /// Returns the record of a compaction, and counts it. If the summary is not as configured, warns
 /// once per conversation and cause.

@@ -13,6 +13,9 @@ pub(super) fn event(answer: &mut Answer, event: &Object<'_>, name: &str, data: &
     match event.text("type").as_deref() {
         Some("message_start") if answer.round > 0 => {}
         Some("message_start") => {
+            let usage = event.object("message").and_then(|message| message.object("usage"));
+            answer.input_tokens =
+                usage.and_then(|usage| usage.count("input_tokens")).unwrap_or_default();
             answer.emit(name, data);
             emit_summary(answer);
         }
@@ -84,10 +87,16 @@ fn emit_summary(answer: &mut Answer) {
 
 /// Returns the end of an answer with the edits made in its request.
 fn with_edits(answer: &Answer, end: &Object<'_>, data: &str) -> String {
-    match &answer.edits {
-        Some(edits) => patched(end, &[("context_management", Some(edits.clone()))]),
-        None => data.to_owned(),
-    }
+    let usage = answer.iteration.as_deref().map(|made| {
+        let usage = end.object("usage").unwrap_or_default();
+        let input = usage.count("input_tokens").unwrap_or(answer.input_tokens);
+        let output = usage.count("output_tokens").unwrap_or_default();
+        let message = compaction::iteration("message", input, output);
+        patched(&usage, &[("iterations", Some(array([made, &message])))])
+    });
+    let mut edits = vec![("usage", usage), ("context_management", answer.edits.clone())];
+    edits.retain(|(_, value)| value.is_some());
+    if edits.is_empty() { data.to_owned() } else { patched(end, &edits) }
 }
 
 /// Emits an event of a block under its index for the client.

@@ -13,9 +13,10 @@ mod gemini;
 mod messages;
 mod responses;
 
-use ctx_core::{RawJson, ToolCall};
+use ctx_core::{Counter, RawJson, ToolCall};
 
 use super::Protocol;
+use super::context_compaction::iteration;
 use super::rewrite::patched;
 use crate::json::{Object, ObjectWriter, array, elements, value};
 use crate::sse::{SseEvent, SseParser};
@@ -98,6 +99,10 @@ struct Answer {
     round: usize,
     /// The summary of a compaction that the client did not receive yet.
     summary: Option<String>,
+    /// What that compaction used, as an element of `usage.iterations`.
+    iteration: Option<String>,
+    /// The input tokens at the beginning of a stream of Anthropic.
+    input_tokens: u64,
     /// The value of `context_management`.
     edits: Option<String>,
 }
@@ -134,16 +139,21 @@ impl Intercept {
     }
 
     /// Adds what Anthropic's API says of the edits that it made in a request: the summary of a
-    /// compaction, as the first block, and the elements of `applied_edits`.
+    /// compaction, as the first block, with the tokens that it was made of, and the elements of
+    /// `applied_edits`.
     #[must_use]
     pub fn with_context_edits(
         mut self,
-        summary: Option<String>,
+        summary: Option<(String, u64)>,
         applied: Option<&[String]>,
     ) -> Self {
         let edits = applied.map(|applied| ObjectWriter::new().raw("applied_edits", array(applied)));
         self.answer.is_changed |= summary.is_some() || edits.is_some();
-        self.answer.summary = summary;
+        if let Some((summary, input)) = summary {
+            let output = Counter::default().text(&summary).get();
+            self.answer.iteration = Some(iteration("compaction", input, output));
+            self.answer.summary = Some(summary);
+        }
         self.answer.edits = edits.map(ObjectWriter::end);
         self
     }

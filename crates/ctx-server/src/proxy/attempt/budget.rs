@@ -1,13 +1,13 @@
 //! Computes the budget of a request.
 
 use ctx_core::{Result, Tokens};
+use ctx_trace::is_plausible;
 
 use super::{Attempt, lost};
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::learned_window::RefusedRequest;
 use crate::proxy::limits::ModelLimits;
 use crate::proxy::prepare::Retry;
-use ctx_trace::is_plausible;
 
 impl Attempt<'_> {
     /// Sets the budget of the session for this request.

@@ -13,6 +13,7 @@ use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::wire::Request;
 use ctx_layers::compaction::ClientSummary;
 use ctx_runtime::summary_models;
+use ctx_trace::{CompactionRecord, Record, is_plausible};
 use futures_util::FutureExt;
 
 use super::Proxy;
@@ -28,7 +29,6 @@ use super::summary_models::{SlotGuard, SummaryTarget};
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
 use crate::hosted::{self, AssembledRequest, HostedSession};
-use ctx_trace::{CompactionRecord, Record, is_plausible};
 
 /// The share of its history that a client has left after a compaction that it asked for. Its limit
 /// is not known to ctx; with less it would soon ask again.

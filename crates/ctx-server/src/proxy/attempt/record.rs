@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ctx_core::{EntryId, ORPHANED_RESULT, Tokens};
 use ctx_session::clock;
+use ctx_trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
 
 use super::Attempt;
 use crate::hosted::{AssembledRequest, HostedSession};
@@ -12,7 +13,6 @@ use crate::proxy::origin;
 use crate::proxy::redacted::preview;
 use crate::proxy::summary_record::record_compaction;
 use crate::proxy::units::first_user_unit;
-use ctx_trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
 
 impl Attempt<'_> {
     /// Counts the tool results dropped because they match no call, and warns about them.

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ctx_core::{Error, ErrorKind, Message, Result};
 use ctx_dialect::wire::Protocol;
 use ctx_dialect::{anthropic, openai_responses};
+use ctx_disk::lru::LruFolder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::fingerprint::Salt;
-use ctx_disk::lru::LruFolder;
 
 /// The content of an item begins with this.
 pub(super) const PREFIX: &str = "ctx1-";
@@ -26,7 +26,7 @@ const MOST_RESTORED: usize = 32 << 20;
 const MOST_HELD: usize = 8;
 
 /// The items of a compaction.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::proxy) struct SavedItems {
     /// The conversation.
@@ -35,6 +35,9 @@ pub(in crate::proxy) struct SavedItems {
     pub(in crate::proxy) parent: Option<String>,
     /// The items after it, oldest first.
     pub(in crate::proxy) items: Vec<Box<RawValue>>,
+    /// What a compaction of the provider lost, if it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::proxy) lost: Option<String>,
 }
 
 /// The history of a compaction.
@@ -42,6 +45,8 @@ pub(in crate::proxy) struct SavedItems {
 pub(in crate::proxy) struct RestoredItems {
     pub(super) id: String,
     pub(super) items: Vec<Box<RawValue>>,
+    /// What the compaction lost.
+    pub(in crate::proxy) lost: Option<String>,
     /// Whether its oldest items are missing.
     pub(super) is_truncated: bool,
 }
@@ -127,7 +132,7 @@ impl OriginalItems {
     /// [`ErrorKind::Io`] if they cannot be written.
     pub(in crate::proxy) fn save_provider(&self, id: &str, saved: &SavedItems) -> Result<()> {
         let is_other = |known: SavedItems| known.session != saved.session;
-        let nothing = SavedItems { session: None, parent: None, items: Vec::new() };
+        let nothing = SavedItems::default();
         let saved = if self.read(id).is_ok_and(is_other) { &nothing } else { saved };
         self.files.save_as(id, saved, "cannot save a compacted history")?;
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +162,7 @@ impl OriginalItems {
 
     /// Returns the items of a compaction after those of its parents.
     pub(in crate::proxy) fn with_parents(&self, id: &str, newest: SavedItems) -> RestoredItems {
-        let mut parent = newest.parent;
+        let (mut parent, lost) = (newest.parent, newest.lost);
         let mut bytes: usize = newest.items.iter().map(|item| item.get().len()).sum();
         let mut parts = vec![newest.items];
         // A provider may give one content twice, so that a compaction is its own parent.
@@ -171,7 +176,7 @@ impl OriginalItems {
             (parent, _) = (saved.parent, parts.push(saved.items));
         }
         let items = parts.into_iter().rev().flatten().collect();
-        RestoredItems { id: id.to_owned(), items, is_truncated: parent.is_some() }
+        RestoredItems { id: id.to_owned(), items, lost, is_truncated: parent.is_some() }
     }
 
     fn read(&self, id: &str) -> Result<SavedItems> {

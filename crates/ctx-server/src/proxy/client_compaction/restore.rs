@@ -65,9 +65,9 @@ impl<'a> WholeBody<'a> {
         let new = history.items.get(history.inherited..).unwrap_or_default();
         let raw = |item: &Cow<'_, str>| RawValue::from_string(item.to_string()).ok();
         let to_save = compacts.then(|| SavedItems {
-            session: None,
             parent: history.parent.clone(),
             items: new.iter().filter_map(raw).collect(),
+            ..SavedItems::default()
         });
         let text = match history.is_changed {
             true => Cow::Owned(items.replaced(&history.items)),

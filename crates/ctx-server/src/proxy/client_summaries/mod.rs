@@ -21,6 +21,7 @@ use ctx_core::{
 use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
 use ctx_layers::compaction::{ClientSummary, History};
 use ctx_session::clock;
+use ctx_trace::CompactionRecord;
 use tokio::sync::OnceCell;
 
 use super::Proxy;
@@ -30,7 +31,6 @@ use super::conversation::Conversation;
 use super::prepare::{MOST_OBJECTS, has_more_objects};
 use super::summary_record::record_compaction;
 use crate::hosted::{HostedSession, UnitDigest, digest};
-use ctx_trace::CompactionRecord;
 
 use quoted::{Quote, quoted_history, quoted_text};
 use saved::SummaryFiles;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use ctx_core::Result;
+use ctx_disk::lru::LruFolder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::{MOST, Remembered};
-use ctx_disk::lru::LruFolder;
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 32 << 20;

@@ -188,7 +188,6 @@ impl MarkedHistory {
         assembled: &AssembledRequest,
         units: &[RequestUnit<'_>],
     ) -> Self {
-        let compaction = context.originals.as_ref().map(|originals| originals.at);
         let postponed = &context.conversation.postponed;
         let mut sent = 0;
         let outgoing = &assembled.outgoing;
@@ -198,8 +197,9 @@ impl MarkedHistory {
             let results = results_beside(postponed, out, before(2).filter(|_| asked));
             let all = results.iter().flat_map(Message::tool_results);
             sent += all.map(|result| result.plain_text().len()).sum::<usize>();
-            let is_compaction = compaction.is_some() && out.index == compaction;
-            let next = results.or_else(|| is_compaction.then(CompactedOriginals::note));
+            let is_compaction = |of: &&CompactedOriginals| out.index == Some(of.at);
+            let compaction = context.originals.as_ref().filter(is_compaction);
+            let next = results.or_else(|| compaction.map(CompactedOriginals::note));
             (calls_beside(postponed, out, before(1)).or_else(|| noted(out, units)), next)
         };
         let changes = outgoing.iter().enumerate().map(&mut change).collect();

@@ -1,9 +1,9 @@
 //! Summaries that are written in the background.
 
 use ctx_testkit::provider::{FakeProvider, Reply, Step};
+use ctx_trace::{SummaryOutcome, SummaryRecord};
 
 use super::*;
-use ctx_trace::{SummaryOutcome, SummaryRecord};
 
 const UPSTREAM: Set = Set {
     window: Some(16_000),
@@ -131,6 +131,34 @@ async fn a_ready_summary_is_used_when_the_cache_is_gone() {
     let last = rig.summarised().await.pop().flatten().expect("a compaction");
     assert_eq!(last.outcome, SummaryOutcome::Written);
     assert!(rig.last_turn().prompt.tokens() < 8_000);
+}
+
+#[tokio::test]
+async fn a_ready_summary_is_used_when_that_pays_for_the_cache_break() {
+    // The threshold is reached after fifty more requests, or not known to be worth anything.
+    let config = "{ server: { summaries: 'upstream', backgroundRatio: 0.5 } }";
+    for (model, is_swapped) in [("gpt-5", true), ("m", false)] {
+        let rig =
+            Rig::new(provider(|| Step::new(Reply::Summary)), Set { config, ..UPSTREAM }).await;
+        let ask = async |turns| {
+            let mut body = body(turns);
+            body["model"] = json!(model);
+            body["messages"] = json!(talk(turns, 200));
+            rig.turn(&body).await;
+            rig.records().await.pop().unwrap()
+        };
+        let mut turns = 20;
+        while rig.summaries_asked() == 0 {
+            ask(turns).await;
+            turns += 1;
+        }
+        rig.ready().await;
+        let record = ask(turns).await;
+        assert!(record.raw_tokens < record.limit.scale(0.7), "{record:?}");
+        let summarised = record.compaction.as_ref().and_then(|made| made.summarised.as_ref());
+        let written = summarised.is_some_and(|made| made.outcome == SummaryOutcome::Written);
+        assert_eq!(written, is_swapped, "{model}");
+    }
 }
 
 #[tokio::test]

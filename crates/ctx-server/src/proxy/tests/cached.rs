@@ -1,9 +1,9 @@
 //! Cache breaks and their causes.
 
 use ctx_testkit::provider::{FakeProvider, Step};
+use ctx_trace::{BreakCause, PrefixBreak};
 
 use super::*;
-use ctx_trace::{BreakCause, PrefixBreak};
 
 fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()

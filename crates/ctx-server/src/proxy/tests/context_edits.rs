@@ -101,6 +101,15 @@ fn answer(got: &Got, streams: bool) -> (Vec<Value>, Value, Value) {
     (content, stop, edits)
 }
 
+/// Returns `usage.iterations` at the end of an answer: their types, and whether all have input.
+fn iterations(got: &Got) -> (Vec<String>, bool) {
+    let last = got.body.rsplit("\"iterations\":").next().unwrap();
+    let list = serde_json::Deserializer::from_str(last).into_iter::<Vec<Value>>().next();
+    let list = list.unwrap().unwrap_or_else(|error| panic!("{error}: {}", got.body));
+    let kinds = list.iter().map(|one| one["type"].as_str().unwrap().to_owned()).collect();
+    (kinds, list.iter().all(|one| one["input_tokens"].as_u64().is_some_and(|n| n > 0)))
+}
+
 #[tokio::test]
 async fn a_refused_compaction_is_made_by_ctx_and_comes_back_as_a_block() {
     for streams in [false, true] {
@@ -117,6 +126,8 @@ async fn a_refused_compaction_is_made_by_ctx_and_comes_back_as_a_block() {
         assert!(content[0]["content"].as_str().unwrap().contains("/src/river.rs"), "{}", got.body);
         assert_eq!((&content[1]["text"], content.len()), (&json!("done"), 2), "{}", got.body);
         assert_eq!((stop, edits), (json!("end_turn"), json!({ "applied_edits": [] })));
+        let used = (vec!["compaction".to_owned(), "message".to_owned()], true);
+        assert_eq!(iterations(&got), used, "{}", got.body);
         let sent = rig.last().json;
         assert_eq!(sent["messages"].as_array().unwrap().len(), 1, "{sent}");
         assert!(sent.to_string().contains("Always answer in French"), "{sent}");
@@ -148,6 +159,7 @@ async fn a_client_that_pauses_gets_the_summary_alone() {
         let got = rig.post("/v1/messages", &compacting(&messages, streams, true)).await;
         let (content, stop, _) = answer(&got, streams);
         assert_eq!((content.len(), stop), (1, json!("compaction")), "{}", got.body);
+        assert_eq!(iterations(&got), (vec!["compaction".to_owned()], true), "{}", got.body);
         assert!(content[0]["content"].as_str().unwrap().contains("/src/river.rs"), "{}", got.body);
         assert_eq!(rig.provider.count(), 1, "only the refused request");
     }

@@ -32,13 +32,13 @@ use ctx_model::header::{HeaderMap, HeaderName};
 use ctx_model::{Client, Method, Request, StatusCode, Url};
 use ctx_session::Home;
 use ctx_testkit::provider::FakeProvider;
+use ctx_trace as trace;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::http::{Server, Shutdown, status_routes};
-use ctx_trace as trace;
 
 /// A proxy in front of a provider.
 struct Rig {

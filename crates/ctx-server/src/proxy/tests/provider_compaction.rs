@@ -267,6 +267,59 @@ async fn nothing_changes_without_the_tools() {
 }
 
 #[tokio::test]
+async fn what_a_readable_compaction_lost_is_put_back_once_also_after_a_restart() {
+    let rule = "Never push to main.";
+    for way in WAYS {
+        for (content, is_lost) in [
+            ("They looked for a bird near the river.", way.is_anthropic()),
+            (&*format!("{rule} Find the bird. {FACT}"), false),
+        ] {
+            let rig = Rig::new(reader(), Set::default()).await;
+            rig.compacted(way, &long(), content).await;
+            let all = [way.compaction(content), user("Which number has it?")];
+            let first = rig.asked(way, &all, "Bearer k").await.remove(0);
+            let note = history(&first)[1].to_string();
+            assert!(note.contains(NOTE), "{way:?} {note}");
+            assert_eq!(note.matches(rule).count(), usize::from(is_lost), "{way:?} {note}");
+            assert_eq!(note.contains("/src/river.rs"), is_lost, "{way:?} {note}");
+            let (home, provider) = rig.end().await;
+            let rig = Rig::at(home, provider, Set::default()).await;
+            let second = rig.asked(way, &all, "Bearer k").await.remove(0);
+            assert_eq!(history(&second)[..2], history(&first)[..2], "{way:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_answer_says_before_its_compaction_is_kept() {
+    const WORDS: &str = "The egret has the number 815.";
+    for way in [Way::TriggerWhole, Way::Long] {
+        let rig = Rig::new(reader(), Set::default()).await;
+        let said = json!({ "type": "message", "id": "m1", "role": "assistant",
+            "content": [{ "type": "output_text", "text": WORDS }] });
+        let response = json!({ "id": "r1", "status": "completed",
+            "output": [said, way.compaction("sealed")] });
+        let event = json!({ "type": "response.completed", "response": response });
+        rig.provider.extend([match way.streams() {
+            true => Step::raw(
+                200,
+                "text/event-stream",
+                format!("event: response.completed\ndata: {event}\n\n"),
+            ),
+            false => Step::raw(200, "application/json", response.to_string()),
+        }]);
+        assert_eq!(rig.post(way.path(), &way.body(&long())).await.status, 200);
+        // The provider has the history; ctx has it too, if it has to send it.
+        let mut next = way.body(&[user(&"Go on. ".repeat(9_000))]);
+        next["previous_response_id"] = json!("r1");
+        assert_eq!(rig.post(way.path(), &next).await.status, 200);
+        let sent = rig.last().json;
+        assert!(sent["previous_response_id"].is_null(), "{way:?}: it is sent whole");
+        assert!(sent.to_string().contains(WORDS) && sent.to_string().contains("sealed"), "{sent}");
+    }
+}
+
+#[tokio::test]
 async fn a_second_compaction_stands_for_the_first_one_too() {
     for way in WAYS {
         let rig = Rig::new(reader(), Set::default()).await;

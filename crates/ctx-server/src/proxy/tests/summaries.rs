@@ -1,9 +1,9 @@
 //! Which model writes summaries, and the warnings if none does.
 
 use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
+use ctx_trace::{SummaryOutcome, SummaryRecord};
 
 use super::*;
-use ctx_trace::{SummaryOutcome, SummaryRecord};
 
 const UPSTREAM: Set = Set {
     window: Some(16_000),

@@ -1,9 +1,9 @@
 //! Models with unknown windows.
 
 use ctx_testkit::provider::{FakeProvider, Reply, Step};
+use ctx_trace::SummaryOutcome;
 
 use super::*;
-use ctx_trace::SummaryOutcome;
 
 const UNKNOWN: Set = Set {
     window: None,

@@ -1,12 +1,14 @@
 //! Benchmarks of the proxy: time to the first byte with and without it, alternating; the time for a
 //! history that must be cut; memory over very many requests; the effect of requests with stalled
-//! bodies on others; the cost of very many tool calls.
+//! bodies on others; the cost of very many tool calls; recorded sessions while a model writes summaries.
 //!
 //! `cargo bench -p ctx-server --bench proxy`; single benchmarks by name: `-- pass`, `-- cut`, `--
-//! memory`, `-- stalled`, `-- calls`. Everything runs in this process on loopback: the provider,
+//! memory`, `-- stalled`, `-- calls`, `-- replay`. Everything runs in this process on loopback: the provider,
 //! the proxy and its clients.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its measurements")]
+
+mod replay;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,6 +61,9 @@ fn main() {
         }
         if runs("calls") {
             calls().await;
+        }
+        if runs("replay") {
+            replay::replay().await;
         }
     });
 }
@@ -123,7 +128,7 @@ async fn fast_answer(request: axum::extract::Request, count: Arc<AtomicU64>) -> 
 /// A proxy on its own runtime, as if in its own process.
 struct Proxied {
     url: String,
-    upstream: Fast,
+    upstream: Option<Fast>,
     proxy: Arc<Proxy>,
     shutdown: Shutdown,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -133,12 +138,20 @@ struct Proxied {
 impl Proxied {
     fn start(window: u32) -> Self {
         let upstream = Fast::start();
+        let config = "{ server: { summaries: 'extractive' } }";
+        let mut proxied = Self::before(&upstream.url(), window, config);
+        proxied.upstream = Some(upstream);
+        proxied
+    }
+
+    /// Starts a proxy in front of a provider.
+    fn before(upstream: &str, window: u32, config: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let config = Config::parse("{ server: { summaries: 'extractive' } }").expect("sound");
+        let config = Config::parse(config).expect("sound");
         let settings = Settings {
             config: config.section().expect("sound"),
             host: Host { config, home: Home::at(home.path()) },
-            upstreams: Upstreams::new(&[upstream.url()], &UpstreamsConfig::default())
+            upstreams: Upstreams::new(&[upstream.to_owned()], &UpstreamsConfig::default())
                 .expect("a URL"),
             window: Some(Tokens(window)),
             engine: None,
@@ -161,7 +174,14 @@ impl Proxied {
             });
         });
         let url = receiver.recv().expect("it listens");
-        Self { url, upstream, proxy, shutdown, thread: Some(thread), _home: home }
+        Self { url, upstream: None, proxy, shutdown, thread: Some(thread), _home: home }
+    }
+}
+
+impl Proxied {
+    /// Returns the provider of [`start`](Self::start).
+    fn upstream(&self) -> &Fast {
+        self.upstream.as_ref().expect("it was started with one")
     }
 }
 
@@ -221,7 +241,7 @@ async fn pass() {
     let bodies: Vec<String> = (0..CLIENTS).map(|number| body(number, 40, 100_000)).collect();
     let bodies = Arc::new(bodies);
     let clients: Arc<Vec<Client>> = Arc::new((0..CLIENTS).map(|_| Client::default()).collect());
-    let ways = [at(&proxied.upstream.url()), at(&proxied.url)];
+    let ways = [at(&proxied.upstream().url()), at(&proxied.url)];
     // Warm up connections and conversations before measuring.
     for url in &ways {
         for number in 0..CLIENTS {
@@ -294,32 +314,41 @@ fn long(number: usize) -> Vec<serde_json::Value> {
     all
 }
 
+/// Returns the body of a request with a history.
+fn chat(all: &[serde_json::Value]) -> String {
+    json!({ "model": "m", "messages": all, "stream": true }).to_string()
+}
+
+/// Measures histories of 200,000 tokens that were never seen before, without and with the proxy.
+async fn unseen(proxied: &Proxied, client: &Client) -> (Vec<Duration>, Vec<Duration>) {
+    const OTHERS: usize = 30;
+    let (direct, through) = (at(&proxied.upstream().url()), at(&proxied.url));
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for number in 1..=OTHERS {
+        let other = chat(&long(number));
+        without.push(ask(client, &direct, &other).await);
+        with.push(ask(client, &through, &other).await);
+    }
+    (without, with)
+}
+
 /// Measures a history of 200,000 tokens that must be cut, and cut again as it grows.
 async fn cut() {
     const TURNS: usize = 30;
-    const OTHERS: usize = 30;
     let proxied = Proxied::start(128_000);
     let client = Client::default();
-    let (direct, through) = (at(&proxied.upstream.url()), at(&proxied.url));
-    let body = |all: &[serde_json::Value]| {
-        json!({ "model": "m", "messages": all, "stream": true }).to_string()
-    };
+    let (direct, through) = (at(&proxied.upstream().url()), at(&proxied.url));
     let mut all = long(0);
-    let whole = body(&all);
+    let whole = chat(&all);
     println!("cut: a history of {} KB, about {} tokens", whole.len() / 1_024, whole.len() / 4);
     let plain = ask(&client, &direct, &whole).await;
     let first = ask(&client, &through, &whole).await;
-    let (mut others, mut others_cut) = (Vec::new(), Vec::new());
-    for number in 1..=OTHERS {
-        let other = body(&long(number));
-        others.push(ask(&client, &direct, &other).await);
-        others_cut.push(ask(&client, &through, &other).await);
-    }
+    let (mut others, mut others_cut) = unseen(&proxied, &client).await;
     let (mut without, mut with, mut busy) = (Vec::new(), Vec::new(), [Duration::ZERO; 2]);
     for n in 0..TURNS {
         all.push(json!({ "role": "assistant", "content": format!("Step {n} is done.") }));
         all.push(json!({ "role": "user", "content": format!("And then, {n}?") }));
-        let whole = body(&all);
+        let whole = chat(&all);
         for (at, (url, times)) in
             [(&direct, &mut without), (&through, &mut with)].into_iter().enumerate()
         {
@@ -381,7 +410,7 @@ async fn memory() {
             one.await.expect("no client fails");
         }
         before = resident();
-        println!("| {} | {before} |", proxied.upstream.count.load(Ordering::Relaxed));
+        println!("| {} | {before} |", proxied.upstream().count.load(Ordering::Relaxed));
     }
     println!(
         "at the end: {before} MiB, {} conversations recorded",
