@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_clients::{
-    Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
+    Address, Client, Environment, OtherServer, Proxy, Restoration, Scope, Undo, diff,
 };
 use ctx_core::{Error, ErrorKind};
 use ctx_redact::Redactor;
@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     };
     let records = home.root.join("setup");
     let Some(client) = args.client else {
-        return list(&proxy(global, args, &home)?, &scope, &environment, args.json, out);
+        return list(&proxy(global, args, &home)?, &environment, args.json, out);
     };
     if args.undo {
         return undo(args, client, &scope, &records, out);
@@ -223,10 +223,11 @@ fn exports(
     json: bool,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let variables = Client::Sdk.launch(proxy, environment).variables;
+    let variables = Client::Sdk.launch(proxy, environment)?.variables;
+    let variables = variables.iter().map(|(name, url)| (*name, url.display().to_string()));
     if json {
         let variables: serde_json::Map<_, _> =
-            variables.into_iter().map(|(name, url)| (name.to_owned(), url.into())).collect();
+            variables.map(|(name, url)| (name.to_owned(), url.into())).collect();
         out.json(&json!({ "client": "sdk", "variables": variables }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -238,15 +239,14 @@ fn exports(
 }
 
 /// Returns the URLs, each once.
-fn shown(addresses: &[(Family, String)]) -> Vec<&str> {
-    let mut urls: Vec<_> = addresses.iter().map(|(_, url)| url.as_str()).collect();
+fn shown(addresses: &[Address]) -> Vec<&str> {
+    let mut urls: Vec<_> = addresses.iter().map(|address| address.url.as_str()).collect();
     urls.dedup();
     urls
 }
 
 fn list(
     proxy: &Proxy,
-    scope: &Scope,
     environment: &Environment,
     json: bool,
     out: &Out,
@@ -255,14 +255,14 @@ fn list(
     let mut values = Vec::new();
     for client in Client::ALL.into_iter().filter(|client| *client != Client::Sdk) {
         let program = environment.find(client.id());
-        let addresses = client.addresses(scope, environment);
-        let is_set_up =
-            addresses.as_ref().is_ok_and(|found| found.iter().any(|(_, url)| proxy.is_at(url)));
+        let addresses = client.addresses(environment);
+        let is_set_up = addresses
+            .as_ref()
+            .is_ok_and(|found| found.iter().any(|address| proxy.is_at(&address.url)));
         let sends_to = match &addresses {
             Ok(found) if found.is_empty() => "its provider".to_owned(),
             Ok(_) if is_set_up => "ctx".to_owned(),
             Ok(found) => shown(found).join(", "),
-            Err(error) if error.kind() == ErrorKind::Capability => "its provider".to_owned(),
             Err(error) => error.to_string(),
         };
         values.push(json!({

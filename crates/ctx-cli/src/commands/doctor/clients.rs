@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Client, Environment, Proxy, Scope};
-use ctx_core::ErrorKind;
+use ctx_clients::{Address, Client, Environment, Proxy};
 use ctx_server::running::RunningServer;
 use tokio::process::Command;
 use tokio::task::JoinSet;
@@ -48,41 +47,47 @@ fn finding(
     let version = version.unwrap_or("its version is unknown");
     let about = format!("{client} ({version}, {})", program.display());
     let id = client.id();
-    let mut addresses = Vec::new();
-    let folder = environment.folder.clone();
-    for scope in [Scope::User, Scope::Project(folder)] {
-        match client.addresses(&scope, environment) {
-            Ok(found) => addresses.extend(found.into_iter().map(|(_, url)| url)),
-            // It has no such setting.
-            Err(error) if error.kind() == ErrorKind::Capability => {}
-            Err(error) => return Finding::of_error("client", &error),
-        }
+    let addresses = match client.addresses(environment) {
+        Ok(addresses) => addresses,
+        Err(error) => return Finding::of_error("client", &error),
+    };
+    let is_ctx =
+        |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
+    if let Some(other) = addresses.iter().find(|address| !is_ctx(&address.url) && !address.is_public()) {
+        return elsewhere(client, &about, other, server);
     }
-    let local = addresses.iter().find(|url| is_local(url));
-    match (local, server) {
-        (Some(url), Some(server)) if Proxy::at(&server.url).is_at(url) => {
-            Finding::ok("client", format!("{about} sends its requests to ctx"))
-        }
-        (Some(url), _) if answers(url) => {
-            let text =
-                format!("{about} sends its requests to {url}, which is not the ctx of this home");
-            Finding::warning("client", text, format!("`ctx setup {id} --replace` points it at ctx"))
-        }
-        (Some(url), Some(_)) => Finding::error(
-            "client",
-            format!("{about} sends its requests to {url}, and nothing listens there"),
-            format!("`ctx setup {id}` points it at the running ctx"),
-        ),
-        (Some(url), None) => Finding::error(
-            "client",
-            format!("{about} sends its requests to {url}, and nothing listens there"),
-            format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
-        ),
-        (None, _) => Finding::ok(
+    match addresses.iter().any(|address| is_ctx(&address.url)) {
+        true => Finding::ok("client", format!("{about} sends its requests to ctx")),
+        false => Finding::ok(
             "client",
             format!("{about} is not set up; `ctx setup {id}`, or `ctx run -- {id}` for one run"),
         ),
     }
+}
+
+/// Returns the finding for a client that sends requests to another server than the running ctx.
+fn elsewhere(
+    client: Client,
+    about: &str,
+    address: &Address,
+    server: Option<&RunningServer>,
+) -> Finding {
+    let Address { url, source, .. } = address;
+    let id = client.id();
+    let text = format!("{about} sends its requests to {url}, set in {source}");
+    let run = format!("`ctx run -- {id}` sends them through ctx for one run");
+    if !is_local(url) {
+        return Finding::ok("client", format!("{text}; {run}"));
+    }
+    if answers(url) {
+        let text = format!("{text}, which is not the ctx of this home");
+        return Finding::warning("client", text, format!("{run}; `ctx setup {id} --replace` from now on"));
+    }
+    let hint = match server {
+        Some(_) => format!("`ctx setup {id}` points it at the running ctx"),
+        None => format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
+    };
+    Finding::error("client", format!("{text}, and nothing listens there"), hint)
 }
 
 fn is_local(url: &str) -> bool {

@@ -1,0 +1,178 @@
+//! Where a client sends its requests by its configuration.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{ErrorKind, Result};
+use serde_json::Value;
+
+use crate::files::read_text;
+use crate::settings::ConfigFile;
+use crate::setup::{is_public, several_servers};
+use crate::{Client, Environment, Family, Proxy, Scope, record};
+
+/// The address of a server in the configuration of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The API of the server.
+    pub family: Family,
+    /// Its URL.
+    pub url: String,
+    /// Where it is set.
+    pub source: Source,
+}
+
+impl Address {
+    /// Whether it is that of a provider's public API.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        is_public(&self.url)
+    }
+}
+
+/// Where an address is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An argument of the client.
+    Argument(&'static str),
+    /// An environment variable.
+    Variable(&'static str),
+    /// A file.
+    File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(name) => f.write_str(name),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Client {
+    /// Returns the addresses that apply: of each API that of the first source, in the order of the
+    /// client. None if it has the default ones.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if a file is malformed; `Io` if it cannot be read.
+    pub fn addresses(self, environment: &Environment) -> Result<Vec<Address>> {
+        let mut applied: Vec<Address> = Vec::new();
+        for address in self.all_addresses(environment)? {
+            let is_known = applied.iter().any(|known| {
+                known.family == address.family
+                    && (known.source != address.source || known.url == address.url)
+            });
+            if !is_known {
+                applied.push(address);
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Returns the servers that this client uses, where they are not the public ones: a proxy for one
+    /// process has to send its requests there. Addresses that [`Setup`](crate::Setup) wrote are left
+    /// out; `records` is its folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`addresses`](Self::addresses), and `Conflict` if there are several servers with one
+    /// API.
+    pub fn upstreams(
+        self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let mut written = record::written(records, self, &Scope::User)?;
+        let project = Scope::Project(environment.folder.clone());
+        written.extend(record::written(records, self, &project)?);
+        let mut upstreams: Vec<(Family, String)> = Vec::new();
+        for address in self.addresses(environment)? {
+            if address.is_public() || written.contains(&Value::from(address.url.as_str())) {
+                continue;
+            }
+            if upstreams.iter().any(|(known, _)| *known == address.family) {
+                return Err(several_servers(self, address.family));
+            }
+            upstreams.push((address.family, address.url));
+        }
+        Ok(upstreams)
+    }
+
+    /// Returns the addresses of all sources, in the order in which they apply.
+    fn all_addresses(self, environment: &Environment) -> Result<Vec<Address>> {
+        let named = |&(name, family)| {
+            let url = environment.variable(name)?.to_owned();
+            Some(Address { family, url, source: Source::Variable(name) })
+        };
+        let variables: Vec<_> = self.variables().iter().filter_map(named).collect();
+        let mut found = Vec::new();
+        for (source, text, file) in self.sources(environment)? {
+            for setting in &file.settings {
+                let Some(family) = setting.address_of else { continue };
+                let value = file.format.get(&text, &setting.key);
+                let value = value.map_err(|error| error.with("path", &source))?;
+                let url = value.as_ref().and_then(Value::as_str).map(str::to_owned);
+                found.extend(url.map(|url| Address { family, url, source: source.clone() }));
+            }
+        }
+        match self {
+            // They read a `.env`, which does not replace variables.
+            Self::Gemini | Self::Qwen => Ok([variables, found].concat()),
+            _ => Ok([found, variables].concat()),
+        }
+    }
+
+    /// Returns the texts in which addresses can be, with their keys.
+    fn sources(self, environment: &Environment) -> Result<Vec<(Source, String, ConfigFile)>> {
+        let mut files = Vec::new();
+        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
+            match self.base_url_files(&scope, &Proxy::at(""), environment) {
+                Ok(found) => files.extend(found),
+                // It has no such setting.
+                Err(error) if error.kind() == ErrorKind::Capability => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(first) = files.first().cloned() else { return Ok(Vec::new()) };
+        let at = |path: PathBuf| ConfigFile { path, ..first.clone() };
+        match self {
+            Self::Claude => files.insert(1, at(environment.folder.join(".claude/settings.json"))),
+            Self::Codex => files.splice(0..0, environment.codex_profile().map(at)).for_each(drop),
+            Self::Gemini => files = vec![at(gemini_file(environment))],
+            _ => {}
+        }
+        let mut sources = Vec::new();
+        if self == Self::Claude
+            && let Some((source, text)) = environment.claude_settings()?
+        {
+            sources.push((source, text, first));
+        }
+        for file in files {
+            let text = read_text(&file.path)?.unwrap_or_default();
+            sources.push((Source::File(file.path.clone()), text, file));
+        }
+        Ok(sources)
+    }
+}
+
+impl Environment {
+    /// Returns what the argument `--settings` of Claude Code names: JSON, or a file.
+    pub(crate) fn claude_settings(&self) -> Result<Option<(Source, String)>> {
+        let Some(given) = self.flags(&["--settings"]).last() else { return Ok(None) };
+        if given.trim_start().starts_with('{') {
+            return Ok(Some((Source::Argument("--settings"), given.to_owned())));
+        }
+        let path = self.folder.join(given);
+        Ok(read_text(&path)?.map(|text| (Source::File(path), text)))
+    }
+}
+
+/// Returns the file that Gemini CLI reads: the nearest one alone.
+fn gemini_file(environment: &Environment) -> PathBuf {
+    let folders = environment.folder.ancestors().chain([environment.home.as_path()]);
+    let mut files = folders.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]);
+    files.find(|path| path.is_file()).unwrap_or_else(|| environment.home.join(".gemini/.env"))
+}
