@@ -111,8 +111,8 @@ impl Launch {
     /// Writes a file that only this user can read, and returns its path.
     fn write(&mut self, name: &str, text: &str) -> Result<OsString> {
         let folder = tempfile::Builder::new().prefix("ctx-run-").tempdir();
-        let folder = folder
-            .map_err(|e| io_error("cannot create a folder", &std::env::temp_dir(), e))?;
+        let folder =
+            folder.map_err(|e| io_error("cannot create a folder", &std::env::temp_dir(), e))?;
         let path = folder.path().join(name);
         ctx_disk::write_atomic(&path, text.as_bytes())?;
         self.folder = Some(folder);
@@ -135,11 +135,8 @@ impl Launch {
         let roots = [ctx_disk::parent(&config), ctx_disk::parent(&file.path)].map(Path::to_owned);
         let roots = std::env::join_paths(roots.into_iter().chain(known)).unwrap_or_default();
         let state = environment.openclaw_state().into_os_string();
-        self.variables = vec![
-            ("OPENCLAW_CONFIG_PATH", path),
-            (ROOTS, roots),
-            ("OPENCLAW_STATE_DIR", state),
-        ];
+        self.variables =
+            vec![("OPENCLAW_CONFIG_PATH", path), (ROOTS, roots), ("OPENCLAW_STATE_DIR", state)];
         Ok(())
     }
 }

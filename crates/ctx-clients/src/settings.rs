@@ -158,7 +158,8 @@ impl Client {
                 ],
             ),
             Self::Codex => {
-                let provider = codex_provider(&self.settings_path(scope, environment)?, environment)?;
+                let provider =
+                    codex_provider(&self.settings_path(scope, environment)?, environment)?;
                 let key: Vec<&str> = match &provider {
                     Some(name) => vec!["model_providers", name, "base_url"],
                     None => vec!["openai_base_url"],
@@ -177,7 +178,8 @@ impl Client {
             Self::Qwen => (Format::DotEnv, vec![at(&["OPENAI_BASE_URL"], Family::OpenAi)]),
             Self::Pi => {
                 let found = pi_providers(&self.settings_path(scope, environment)?, environment)?;
-                let setting = |(name, family): &(String, _)| at(&["providers", name, "baseUrl"], *family);
+                let setting =
+                    |(name, family): &(String, _)| at(&["providers", name, "baseUrl"], *family);
                 (Format::Json, found.iter().map(setting).collect())
             }
             Self::Openclaw => {

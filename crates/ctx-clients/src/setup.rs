@@ -90,9 +90,8 @@ impl Setup {
         let mut servers: Vec<(Family, Value)> = Vec::new();
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
-            let is_other = |value: &&Value| {
-                **value != setting.value && !value.as_str().is_some_and(is_public)
-            };
+            let is_other =
+                |value: &&Value| **value != setting.value && !value.as_str().is_some_and(is_public);
             match (setting.address_of, before.as_ref()) {
                 (Some(family), Some(server)) if is_other(&server) => {
                     if !is_replaced(server) {

@@ -51,9 +51,10 @@ fn finding(
         Ok(addresses) => addresses,
         Err(error) => return Finding::of_error("client", &error),
     };
-    let is_ctx =
-        |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
-    if let Some(other) = addresses.iter().find(|address| !is_ctx(&address.url) && !address.is_public()) {
+    let is_ctx = |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
+    if let Some(other) =
+        addresses.iter().find(|address| !is_ctx(&address.url) && !address.is_public())
+    {
         return elsewhere(client, &about, other, server);
     }
     match addresses.iter().any(|address| is_ctx(&address.url)) {
@@ -81,7 +82,11 @@ fn elsewhere(
     }
     if answers(url) {
         let text = format!("{text}, which is not the ctx of this home");
-        return Finding::warning("client", text, format!("{run}; `ctx setup {id} --replace` from now on"));
+        return Finding::warning(
+            "client",
+            text,
+            format!("{run}; `ctx setup {id} --replace` from now on"),
+        );
     }
     let hint = match server {
         Some(_) => format!("`ctx setup {id}` points it at the running ctx"),
