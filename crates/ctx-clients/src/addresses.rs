@@ -101,6 +101,24 @@ impl Client {
         Ok(upstreams)
     }
 
+    /// Returns the profiles of Codex, each with the environment that selects it.
+    #[must_use]
+    pub fn profiles(self, environment: &Environment) -> Vec<(String, Environment)> {
+        let folder = environment.folder_of("CODEX_HOME", ".codex");
+        let files = match self {
+            Self::Codex => ctx_disk::list(&folder).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let name = |path: &PathBuf| {
+            Some(path.file_name()?.to_str()?.strip_suffix(".config.toml")?.to_owned())
+        };
+        let selected = |name: String| {
+            let args = vec!["--profile".into(), name.clone().into()];
+            (name, Environment { args, ..environment.clone() })
+        };
+        files.iter().filter_map(name).map(selected).collect()
+    }
+
     /// Returns the addresses of all sources, in the order in which they apply.
     fn all_addresses(self, environment: &Environment) -> Result<Vec<Address>> {
         let named = |&(name, family)| {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_disk::FileLock;
+use ctx_disk::{FileLock, io_error};
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -219,9 +219,8 @@ pub(crate) fn has_changed(path: &Path) -> Error {
 fn target(path: PathBuf) -> Result<PathBuf> {
     match fs::canonicalize(&path) {
         Ok(target) => Ok(target),
-        Err(_) if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) => {
-            Err(Error::new(ErrorKind::NotFound, "the configuration is a link to a missing file")
-                .with("path", path.display())
+        Err(error) if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) => {
+            Err(io_error("the configuration is a link that leads to no file", &path, error)
                 .hint("create the file, or remove the link"))
         }
         Err(_) => Ok(path),

@@ -63,6 +63,15 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         out.line(format!("{client} now sends its requests to {}", proxy.url()))?;
         out.note(format!("`{undo}` restores its files"));
     }
+    let applied = client.addresses(&environment)?;
+    if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
+        let other = applied.first().map(|found| format!(": {} names {}", found.source, found.url));
+        let other = other.unwrap_or_default();
+        out.warn(format!(
+            "in this folder other settings win{other}; `ctx setup {} --project` sets it here too",
+            client.id()
+        ));
+    }
     if !args.dry_run && running(&home)?.is_none() {
         out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
     }
@@ -177,17 +186,26 @@ fn undo(
         })
         .collect();
     if undo.files().is_empty() && !args.json {
-        out.line(format!("{client} was not set up by ctx: there is nothing to undo"))?;
+        out.line(format!("{client} has no setup in {}: nothing to undo", records.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let edited = undo.files().iter().find(|(_, file)| file.is_edited);
     if let Some((path, file)) = edited.filter(|_| !args.force) {
         show(args, &changes, out)?;
-        let error = Error::new(ErrorKind::Conflict, "the file was edited after the setup")
+        let (message, hint) = match &file.now {
+            Some(_) => (
+                "the file was edited after the setup",
+                "nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits",
+            ),
+            None => (
+                "the file was deleted after the setup",
+                "copy it from there to have it back; `--undo --force` only forgets the setup",
+            ),
+        };
+        let error = Error::new(ErrorKind::Conflict, message)
             .with("path", path.display())
-            .with("before", backup(file))
-            .hint("nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits");
-        return Err(error.into());
+            .with("before", backup(file));
+        return Err(error.hint(hint).into());
     }
     let is_written = confirm(args, &changes, "restore this?", out)?;
     if is_written {
@@ -198,8 +216,9 @@ fn undo(
     }
     if is_written {
         match undo.files().values().any(|file| file.is_edited) {
-            true => out
-                .line(format!("the settings of ctx are taken back; your edits of {client} stay"))?,
+            true => out.line(format!(
+                "the settings of ctx are taken back; your changes of {client} stay"
+            ))?,
             false => out.line(format!("{client} is as it was before"))?,
         }
         let copies = undo.files().values().filter(|file| file.is_edited);

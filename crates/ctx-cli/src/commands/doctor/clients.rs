@@ -1,6 +1,6 @@
 //! The clients on this machine, and the keys in the environment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -31,21 +31,28 @@ pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -
         let hint = "install one, or point a program on an SDK at ctx: `ctx setup sdk`";
         return vec![Finding::warning("client", "none of the known clients was found", hint)];
     }
-    let findings = found.into_iter().map(|(client, version, program)| {
-        finding(client, version.as_deref(), &program, environment, server)
-    });
-    findings.collect()
+    let mut findings = Vec::new();
+    for (client, version, program) in found {
+        let version = version.as_deref().unwrap_or("its version is unknown");
+        let about = format!("{client} ({version}, {})", program.display());
+        findings.push(finding(client, &about, environment, server));
+        let usual = client.addresses(environment).ok();
+        for (name, profile) in client.profiles(environment) {
+            if client.addresses(&profile).ok() != usual {
+                let about = format!("{client} with --profile {name}");
+                findings.push(finding(client, &about, &profile, server));
+            }
+        }
+    }
+    findings
 }
 
 fn finding(
     client: Client,
-    version: Option<&str>,
-    program: &Path,
+    about: &str,
     environment: &Environment,
     server: Option<&RunningServer>,
 ) -> Finding {
-    let version = version.unwrap_or("its version is unknown");
-    let about = format!("{client} ({version}, {})", program.display());
     let id = client.id();
     let addresses = match client.addresses(environment) {
         Ok(addresses) => addresses,
@@ -55,7 +62,7 @@ fn finding(
     if let Some(other) =
         addresses.iter().find(|address| !is_ctx(&address.url) && !address.is_public())
     {
-        return elsewhere(client, &about, other, server);
+        return elsewhere(client, about, other, server);
     }
     match addresses.iter().any(|address| is_ctx(&address.url)) {
         true => Finding::ok("client", format!("{about} sends its requests to ctx")),

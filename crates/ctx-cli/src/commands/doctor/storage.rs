@@ -14,11 +14,13 @@ use crate::{commands, setup};
 pub(super) fn home(home: &Home) -> Vec<Finding> {
     let path = &home.root;
     let shown = path.display();
-    if !path.exists() {
-        return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
-    }
+    // A folder that is missing is created in the nearest one that exists.
+    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
     let mut findings = Vec::new();
-    match tempfile::tempfile_in(path) {
+    match tempfile::tempfile_in(existing) {
+        Ok(_) if existing != path => {
+            return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
+        }
         Ok(_) => findings.push(Finding::ok("home", shown.to_string())),
         Err(error) => findings.push(Finding::error(
             "home",
