@@ -52,7 +52,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let bound = runtime.block_on(service.server.clone().bind())?;
     let proxy = Proxy::at(&bound.url());
     let service = runtime.block_on(async { service.open(&bound) })?;
-    let served = runtime.spawn(service.serve(bound, shutdown.clone()));
+    let served = runtime.spawn(service.serve(bound, shutdown.clone(), None));
     let ended = run_client(program, client, &proxy, &environment);
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     shutdown::on_interrupt(move || interrupted.stop());

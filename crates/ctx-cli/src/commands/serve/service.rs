@@ -10,6 +10,7 @@ use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
 use ctx_server::http::{Bound, Metrics, Server, Shutdown, status_routes};
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
+use ctx_server::running::stop_route;
 use ctx_server::trace::{Trace, TraceLimits};
 use ctx_server::{Host, mcp};
 use ctx_session::Home;
@@ -122,13 +123,16 @@ pub(crate) struct OpenService {
 
 impl OpenService {
     /// Serves requests until `shutdown`, then finishes running answers, and waits until records and
-    /// conversations are on disk.
-    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown) {
+    /// conversations are on disk. A request with `stop_key` is a shutdown too.
+    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown, stop_key: Option<String>) {
         let inspector = Inspector::new(self.stored, self.memory, shutdown.clone())
             .with_proxy(self.proxy.clone())
             .with_token(self.has_token);
         let routes = status_routes(self.proxy.metrics()).merge(mcp::routes(self.tools));
-        let routes = routes.merge(self.proxy.router()).merge(inspector.router());
+        let mut routes = routes.merge(self.proxy.router()).merge(inspector.router());
+        if let Some(key) = stop_key {
+            routes = routes.merge(stop_route(key, shutdown.clone()));
+        }
         bound.serve(routes, shutdown).await;
         self.proxy.settle();
     }
