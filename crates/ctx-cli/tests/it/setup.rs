@@ -130,8 +130,13 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
         room.ctx(&["setup", "codex", "--yes", "--url", "http://127.0.0.1:1"]);
         let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
         assert_eq!(ill.code, Some(1), "{} {}", ill.stdout, ill.stderr);
-        assert!(ill.stdout.contains("codex-cli 9") && ill.stdout.contains("nothing listens there"));
+        assert!(ill.stdout.contains("Codex 9 ") && ill.stdout.contains("nothing listens there"));
         assert!(ill.stdout.contains("ctx setup codex --undo"), "{}", ill.stdout);
+        let gateway = "model_provider = 'g'\n[model_providers.g]\nbase_url = 'http://gw/v1'\n";
+        room.write(".codex/work.config.toml", gateway);
+        let profile = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
+        assert!(profile.stdout.contains("Codex with --profile work"), "{}", profile.stdout);
+        assert!(profile.stdout.contains("ctx run -- codex --profile work"), "{}", profile.stdout);
     }
     let greeting = Ran::of(room.command(&[]).env("PATH", &bin));
     assert_eq!(greeting.code, Some(0), "{}", greeting.stderr);

@@ -33,8 +33,8 @@ pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -
     }
     let mut findings = Vec::new();
     for (client, version, program) in found {
-        let version = version.as_deref().unwrap_or("its version is unknown");
-        let about = format!("{client} ({version}, {})", program.display());
+        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+        let about = format!("{client}{version} ({})", program.display());
         findings.push(finding(client, &about, environment, server));
         let usual = client.addresses(environment).ok();
         for (name, profile) in client.profiles(environment) {
@@ -53,47 +53,33 @@ fn finding(
     environment: &Environment,
     server: Option<&RunningServer>,
 ) -> Finding {
-    let id = client.id();
     let addresses = match client.addresses(environment) {
         Ok(addresses) => addresses,
         Err(error) => return Finding::of_error("client", &error),
     };
     let is_ctx = |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
-    if let Some(other) =
-        addresses.iter().find(|address| !is_ctx(&address.url) && !address.is_public())
-    {
-        return elsewhere(client, about, other, server);
-    }
-    match addresses.iter().any(|address| is_ctx(&address.url)) {
-        true => Finding::ok("client", format!("{about} sends its requests to ctx")),
-        false => Finding::ok(
-            "client",
-            format!("{about} is not set up; `ctx setup {id}`, or `ctx run -- {id}` for one run"),
-        ),
-    }
-}
-
-/// Returns the finding for a client that sends requests to another server than the running ctx.
-fn elsewhere(
-    client: Client,
-    about: &str,
-    address: &Address,
-    server: Option<&RunningServer>,
-) -> Finding {
-    let Address { url, source, .. } = address;
+    let other = addresses.iter().find(|found| !is_ctx(&found.url) && !found.is_public());
     let id = client.id();
+    let args: String = environment.args.iter().map(|arg| format!(" {}", arg.display())).collect();
+    let run = format!("`ctx run -- {id}{args}` for one run");
+    let Some(Address { family, url, source }) = other else {
+        return match addresses.is_empty() || addresses.iter().all(Address::is_public) {
+            false => Finding::ok("client", format!("{about} sends its requests to ctx")),
+            true => Finding {
+                hint: Some(format!("`ctx setup {id}`, or {run}")),
+                ..Finding::ok("client", format!("{about} is not set up"))
+            },
+        };
+    };
     let text = format!("{about} sends its requests to {url}, set in {source}");
-    let run = format!("`ctx run -- {id}` sends them through ctx for one run");
+    let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
+    let through = format!("{run}, or {upstream} and then `ctx setup {id} --replace`");
     if !is_local(url) {
-        return Finding::ok("client", format!("{text}; {run}"));
+        return Finding { hint: Some(through), ..Finding::ok("client", text) };
     }
     if answers(url) {
         let text = format!("{text}, which is not the ctx of this home");
-        return Finding::warning(
-            "client",
-            text,
-            format!("{run}; `ctx setup {id} --replace` from now on"),
-        );
+        return Finding::warning("client", text, through);
     }
     let hint = match server {
         Some(_) => format!("`ctx setup {id}` points it at the running ctx"),
@@ -114,14 +100,16 @@ fn answers(url: &str) -> bool {
     std::net::TcpStream::connect(host).is_ok()
 }
 
-/// Returns the first line that a client prints as its version.
+/// Returns the number in the first line that a client prints as its version, else the line.
 async fn version(program: &PathBuf) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.ok()?.ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(60).collect())
+    let number =
+        line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    Some(number.unwrap_or(line.trim()).chars().take(60).collect())
 }
 
 /// Says which keys are in the environment, without their values.
