@@ -1,6 +1,7 @@
 //! Where a client sends its requests by its configuration.
 
 use std::fmt;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{ErrorKind, Result};
@@ -27,6 +28,20 @@ impl Address {
     #[must_use]
     pub fn is_public(&self) -> bool {
         is_public(&self.url)
+    }
+
+    /// Whether it is that of a server on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let names = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+        names.iter().any(|name| self.url.starts_with(name))
+    }
+
+    /// Whether something listens at a local address.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        let host = self.url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+        TcpStream::connect(host).is_ok()
     }
 }
 
@@ -125,8 +140,12 @@ impl Client {
             let url = environment.variable(name)?.to_owned();
             Some(Address { family, url, source: Source::Variable(name) })
         };
-        let variables: Vec<_> = self.variables().iter().filter_map(named).collect();
-        let mut found = Vec::new();
+        // A `.env` does not replace variables, and Aider's own variables win over its file.
+        let is_first =
+            |name: &str| matches!(self, Self::Gemini | Self::Qwen) || name.starts_with("AIDER_");
+        let (first, last): (Vec<_>, Vec<_>) =
+            self.variables().iter().partition(|(name, _)| is_first(name));
+        let mut found: Vec<_> = first.into_iter().filter_map(named).collect();
         for (source, text, file) in self.sources(environment)? {
             for setting in &file.settings {
                 let Some(family) = setting.address_of else { continue };
@@ -136,11 +155,8 @@ impl Client {
                 found.extend(url.map(|url| Address { family, url, source: source.clone() }));
             }
         }
-        match self {
-            // They read a `.env`, which does not replace variables.
-            Self::Gemini | Self::Qwen => Ok([variables, found].concat()),
-            _ => Ok([found, variables].concat()),
-        }
+        found.extend(last.into_iter().filter_map(named));
+        Ok(found)
     }
 
     /// Returns the texts in which addresses can be, with their keys.
@@ -163,11 +179,14 @@ impl Client {
             _ => {}
         }
         let mut sources = Vec::new();
-        if self == Self::Claude
-            && let Some((source, text)) = environment.claude_settings()?
-        {
-            sources.push((source, text, first));
-        }
+        let given = match self {
+            Self::Claude => environment.claude_settings()?,
+            Self::Opencode => environment
+                .variable(OPENCODE_INLINE)
+                .map(|text| (Source::Variable(OPENCODE_INLINE), text.to_owned())),
+            _ => None,
+        };
+        sources.extend(given.map(|(source, text)| (source, text, first)));
         for file in files {
             let text = read_text(&file.path)?.unwrap_or_default();
             sources.push((Source::File(file.path.clone()), text, file));
@@ -175,6 +194,9 @@ impl Client {
         Ok(sources)
     }
 }
+
+/// The variable with a configuration of opencode, which wins over its files.
+const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
 
 impl Environment {
     /// Returns what the argument `--settings` of Claude Code names: JSON, or a file.

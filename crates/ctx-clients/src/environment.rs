@@ -67,4 +67,19 @@ impl Environment {
         let path = self.variables.get(&OsString::from("PATH"));
         which::which_in(program, path, &self.folder).ok()
     }
+
+    /// Returns the command that starts this program: its name, if that finds it, else its path.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if the system does not know the path.
+    pub fn own_program(&self) -> std::io::Result<String> {
+        let own = std::env::current_exe()?;
+        let name = own.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let named = self.find(name).and_then(|path| path.canonicalize().ok());
+        match named == own.canonicalize().ok() {
+            true => Ok(name.to_owned()),
+            false => Ok(own.display().to_string()),
+        }
+    }
 }

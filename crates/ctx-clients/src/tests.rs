@@ -215,6 +215,14 @@ fn the_first_source_of_a_client_applies() {
         place.write(file, &claude(url));
         assert_eq!(applied(&place, Client::Claude), [format!("http://{url}")]);
     }
+    place.write(".aider.conf.yml", "openai-api-base: http://file\n");
+    for (name, url) in [("OPENAI_API_BASE", "file"), ("AIDER_OPENAI_API_BASE", "aider")] {
+        place.environment.variables.insert(name.into(), "http://aider".into());
+        assert_eq!(applied(&place, Client::Aider), [format!("http://{url}")]);
+    }
+    let inline = r#"{"provider":{"openai":{"options":{"baseURL":"http://inline"}}}}"#;
+    place.environment.variables.insert("OPENCODE_CONFIG_CONTENT".into(), inline.into());
+    assert_eq!(applied(&place, Client::Opencode), ["http://inline"]);
     place.write(".gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://user\n");
     assert_eq!(applied(&place, Client::Gemini), ["http://user"]);
     place.write("project/.env", "A=1\n");

@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     }
     let mut files = client.base_url_files(&scope, &proxy, &environment)?;
     if args.mcp {
-        files.push(client.mcp_file(&scope, &program(&environment)?, &environment)?);
+        files.push(client.mcp_file(&scope, &environment.own_program()?, &environment)?);
     }
     let other = if args.replace { OtherServer::Replace } else { OtherServer::Refuse };
     let setup = ctx_clients::Setup::plan(client, scope, files, &records, other)?;
@@ -107,16 +107,6 @@ fn configured(global: &Global) -> anyhow::Result<String> {
         return Err(error.hint("start `ctx serve --background` first, or give --url").into());
     }
     Ok(format!("http://{listen}"))
-}
-
-/// Returns the command that starts ctx: its name, if that finds this program.
-fn program(environment: &Environment) -> anyhow::Result<String> {
-    let own = std::env::current_exe()?;
-    let named = environment.find("ctx").and_then(|path| path.canonicalize().ok());
-    match named == own.canonicalize().ok() {
-        true => Ok("ctx".to_owned()),
-        false => Ok(own.display().to_string()),
-    }
 }
 
 /// A file, and its change as a diff.

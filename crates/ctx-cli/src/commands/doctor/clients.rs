@@ -62,7 +62,7 @@ fn finding(
     let id = client.id();
     let args: String = environment.args.iter().map(|arg| format!(" {}", arg.display())).collect();
     let run = format!("`ctx run -- {id}{args}` for one run");
-    let Some(Address { family, url, source }) = other else {
+    let Some(other) = other else {
         return match addresses.is_empty() || addresses.iter().all(Address::is_public) {
             false => Finding::ok("client", format!("{about} sends its requests to ctx")),
             true => Finding {
@@ -71,13 +71,14 @@ fn finding(
             },
         };
     };
+    let Address { family, url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
     let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
     let through = format!("{run}, or {upstream} and then `ctx setup {id} --replace`");
-    if !is_local(url) {
+    if !other.is_local() {
         return Finding { hint: Some(through), ..Finding::ok("client", text) };
     }
-    if answers(url) {
+    if other.answers() {
         let text = format!("{text}, which is not the ctx of this home");
         return Finding::warning("client", text, through);
     }
@@ -86,18 +87,6 @@ fn finding(
         None => format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
     };
     Finding::error("client", format!("{text}, and nothing listens there"), hint)
-}
-
-fn is_local(url: &str) -> bool {
-    ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-        .iter()
-        .any(|local| url.starts_with(local))
-}
-
-/// Whether something listens at a local URL.
-fn answers(url: &str) -> bool {
-    let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
-    std::net::TcpStream::connect(host).is_ok()
 }
 
 /// Returns the number in the first line that a client prints as its version, else the line.
