@@ -74,7 +74,7 @@ impl Client {
             }
             Self::Openclaw => {
                 for file in self.base_url_files(&Scope::User, proxy, environment)? {
-                    launch.openclaw(file, environment)?;
+                    launch.openclaw(&file, environment)?;
                 }
             }
             Self::Gemini | Self::Qwen | Self::Aider | Self::Sdk => {}
@@ -120,7 +120,7 @@ impl Launch {
     }
 
     /// Gives OpenClaw a configuration that includes the user's, and only adds the addresses.
-    fn openclaw(&mut self, file: ConfigFile, environment: &Environment) -> Result<()> {
+    fn openclaw(&mut self, file: &ConfigFile, environment: &Environment) -> Result<()> {
         let config = fs::canonicalize(&file.path)
             .map_err(|e| io_error("cannot read the configuration", &file.path, e))?;
         let mut text = json!({ "$include": config }).to_string();

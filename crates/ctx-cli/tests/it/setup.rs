@@ -119,6 +119,10 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
     };
     assert!(findings.as_array().expect("findings").iter().any(passes), "{findings}");
     assert_eq!(healthy.code, Some(0), "{findings}");
+    room.write("engines/old/old.toml", "manifest_version = 99\n");
+    let warned = room.ctx(&["doctor"]);
+    assert_eq!(warned.code, Some(0), "{}", warned.stdout);
+    assert!(warned.stdout.contains("old: unsupported manifest version 99"), "{}", warned.stdout);
     let bin = room.path("bin");
     room.write("bin/codex", "#!/bin/sh\necho codex-cli 9\n");
     #[cfg(unix)]
