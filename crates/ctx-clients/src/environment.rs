@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folders and variables that say where clients and their configuration are.
+/// The folders, variables and arguments that say where clients and their configuration are.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// The user's home folder.
@@ -13,6 +13,8 @@ pub struct Environment {
     pub folder: PathBuf,
     /// Environment variables.
     pub variables: BTreeMap<OsString, OsString>,
+    /// The arguments of a client that is started.
+    pub args: Vec<OsString>,
 }
 
 impl Environment {
@@ -23,6 +25,7 @@ impl Environment {
             home: std::env::home_dir().unwrap_or_default(),
             folder: std::env::current_dir().unwrap_or_default(),
             variables: std::env::vars_os().collect(),
+            args: Vec::new(),
         }
     }
 
@@ -42,10 +45,41 @@ impl Environment {
         named.unwrap_or_else(|| self.home.join(default))
     }
 
+    /// Returns the values of an argument by its names: `--name value`, or `--name=value`.
+    pub(crate) fn flags(&self, names: &'static [&str]) -> impl Iterator<Item = &str> {
+        let args = self.args.iter().map(|arg| arg.to_str().unwrap_or_default());
+        let mut args = args.take_while(|arg| *arg != "--");
+        std::iter::from_fn(move || {
+            loop {
+                let arg = args.next()?;
+                let (name, value) =
+                    arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value)));
+                if names.contains(&name) {
+                    return value.or_else(|| args.next());
+                }
+            }
+        })
+    }
+
     /// Returns the path of a program: of a command on the search path, or of a file.
     #[must_use]
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         let path = self.variables.get(&OsString::from("PATH"));
         which::which_in(program, path, &self.folder).ok()
+    }
+
+    /// Returns the command that starts this program: its name, if that finds it, else its path.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if the system does not know the path.
+    pub fn own_program(&self) -> std::io::Result<String> {
+        let own = std::env::current_exe()?;
+        let name = own.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let named = self.find(name).and_then(|path| path.canonicalize().ok());
+        match named == own.canonicalize().ok() {
+            true => Ok(name.to_owned()),
+            false => Ok(own.display().to_string()),
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>> {
     text.map_err(|e| {
         let error = io::Error::new(io::ErrorKind::InvalidData, e);
         io_error("cannot read the configuration", path, error)
+            .hint("save it as UTF-8 first; nothing was changed")
     })
 }
 

@@ -1,66 +1,89 @@
 //! Points one process at the proxy, without a change to any file.
 
+use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 
-use ctx_core::{ErrorKind, Result};
-use serde_json::{Value, json};
+use ctx_core::Result;
+use ctx_disk::io_error;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
 use crate::settings::base_url;
-use crate::{Client, Environment, Family, Proxy, Scope, record};
+use crate::{Client, ConfigFile, Environment, Family, Format, Proxy, Scope, Source};
 
-/// What is added to the command of a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How one process of a client is started.
+#[derive(Debug, Default)]
 pub struct Launch {
     /// Environment variables, which replace those of the parent.
-    pub variables: Vec<(&'static str, String)>,
-    /// Arguments after the program's name, before those of the user.
-    pub args: Vec<String>,
-    /// Whether the client has no such setting: its configuration has to be edited.
-    pub needs_setup: bool,
+    pub variables: Vec<(&'static str, OsString)>,
+    /// All arguments after the program's name: those of the user, and others before them.
+    pub args: Vec<OsString>,
+    /// A folder with a file for the client. It is removed when this is dropped.
+    pub folder: Option<TempDir>,
 }
+
+/// The commands of pi that send no requests, and know no extensions.
+const PI_COMMANDS: [&str; 8] =
+    ["install", "remove", "uninstall", "update", "list", "config", "auth", "help"];
 
 impl Client {
     /// Returns what points one process of this client at the proxy.
-    #[must_use]
-    pub fn launch(self, proxy: &Proxy, environment: &Environment) -> Launch {
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if the configuration of the client is malformed; `Capability` if it has nothing that
+    /// can be pointed at the proxy; `Io` if the file for the client cannot be written.
+    pub fn launch(self, proxy: &Proxy, environment: &Environment) -> Result<Launch> {
         let url = |family| base_url(self, family, proxy);
         let variables = self.variables().iter();
         let mut launch = Launch {
-            variables: variables.map(|&(name, family)| (name, url(family))).collect(),
-            ..Launch::default()
+            variables: variables.map(|&(name, family)| (name, url(family).into())).collect(),
+            args: environment.args.clone(),
+            folder: None,
         };
         match self {
             Self::Claude => {
                 if environment.variable("ENABLE_TOOL_SEARCH").is_none() {
-                    launch.variables.push(("ENABLE_TOOL_SEARCH", "true".to_owned()));
+                    launch.variables.push(("ENABLE_TOOL_SEARCH", "true".into()));
                 }
-                // Settings files win over the environment, and this flag over them.
-                let settings = json!({ "env": { "ANTHROPIC_BASE_URL": url(Family::Anthropic) } });
-                launch.args = vec!["--settings".to_owned(), settings.to_string()];
+                claude_args(&mut launch.args, &url(Family::Anthropic), environment)?;
             }
             Self::Codex => {
-                let files = self.base_url_files(&Scope::User, proxy, environment);
-                let settings = files.into_iter().flatten().flat_map(|file| file.settings);
+                let files = self.base_url_files(&Scope::User, proxy, environment)?;
                 // The value is TOML.
-                let flags = settings.map(|set| {
+                let flags = files.into_iter().flat_map(|file| file.settings).map(|set| {
                     let names = set.key.iter().map(|name| toml_edit::Key::new(name).to_string());
                     format!("{}={}", names.collect::<Vec<_>>().join("."), set.value)
                 });
-                launch.args = flags.flat_map(|flag| ["-c".to_owned(), flag]).collect();
+                let flags = flags.flat_map(|flag| ["-c".into(), flag.into()]);
+                launch.args.splice(0..0, flags.collect::<Vec<OsString>>());
             }
             Self::Opencode => {
                 let inline = environment.variable("OPENCODE_CONFIG_CONTENT");
-                let content = opencode(inline, url);
-                launch.variables = vec![("OPENCODE_CONFIG_CONTENT", content.to_string())];
+                let content = opencode(inline, url).to_string();
+                launch.variables = vec![("OPENCODE_CONFIG_CONTENT", content.into())];
             }
-            Self::Pi | Self::Openclaw => launch.needs_setup = true,
+            Self::Pi => {
+                let is_command = |arg: &OsString| PI_COMMANDS.iter().any(|command| arg == command);
+                if !launch.args.first().is_some_and(is_command) {
+                    let files = self.base_url_files(&Scope::User, proxy, environment)?;
+                    let file = launch.write("ctx.js", &pi_extension(files))?;
+                    launch.args.splice(0..0, ["-e".into(), file]);
+                }
+            }
+            Self::Openclaw => {
+                for file in self.base_url_files(&Scope::User, proxy, environment)? {
+                    launch.openclaw(&file, environment)?;
+                }
+            }
             Self::Gemini | Self::Qwen | Self::Aider | Self::Sdk => {}
         }
-        launch
+        Ok(launch)
     }
 
     /// Returns the environment variables with the address of a provider.
-    fn variables(self) -> &'static [(&'static str, Family)] {
+    pub(crate) fn variables(self) -> &'static [(&'static str, Family)] {
         match self {
             Self::Claude => &[("ANTHROPIC_BASE_URL", Family::Anthropic)],
             Self::Gemini => &[("GOOGLE_GEMINI_BASE_URL", Family::Gemini)],
@@ -82,41 +105,69 @@ impl Client {
             Self::Codex | Self::Opencode | Self::Pi | Self::Openclaw => &[],
         }
     }
+}
 
-    /// Returns the servers that this client uses by its configuration and environment, where they
-    /// are not the public ones: a proxy for one process has to send its requests there. Addresses
-    /// that [`Setup`](crate::Setup) wrote are left out; `records` is its folder.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt` if a file is malformed.
-    pub fn upstreams(
-        self,
-        records: &Path,
-        environment: &Environment,
-    ) -> Result<Vec<(Family, String)>> {
-        let mut found = Vec::new();
-        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
-            let written = record::written(records, self, &scope)?;
-            match self.addresses(&scope, environment) {
-                Ok(urls) => found.extend(
-                    urls.into_iter()
-                        .filter(|(_, url)| !written.contains(&Value::from(url.as_str()))),
-                ),
-                Err(error) if error.kind() == ErrorKind::Capability => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let named = |&(name, family)| Some((family, environment.variable(name)?.to_owned()));
-        found.extend(self.variables().iter().filter_map(named));
-        let mut upstreams: Vec<(Family, String)> = Vec::new();
-        for (family, url) in found {
-            if upstreams.iter().all(|(known, _)| *known != family) {
-                upstreams.push((family, url));
-            }
-        }
-        Ok(upstreams)
+impl Launch {
+    /// Writes a file that only this user can read, and returns its path.
+    fn write(&mut self, name: &str, text: &str) -> Result<OsString> {
+        let folder = tempfile::Builder::new().prefix("ctx-run-").tempdir();
+        let folder =
+            folder.map_err(|e| io_error("cannot create a folder", &std::env::temp_dir(), e))?;
+        let path = folder.path().join(name);
+        ctx_disk::write_atomic(&path, text.as_bytes())?;
+        self.folder = Some(folder);
+        Ok(path.into())
     }
+
+    /// Gives OpenClaw a configuration that includes the user's, and only adds the addresses.
+    fn openclaw(&mut self, file: &ConfigFile, environment: &Environment) -> Result<()> {
+        let config = fs::canonicalize(&file.path)
+            .map_err(|e| io_error("cannot read the configuration", &file.path, e))?;
+        let mut text = json!({ "$include": config }).to_string();
+        for setting in &file.settings {
+            text = Format::Json.set(&text, &setting.key, Some(&setting.value))?;
+        }
+        let path = self.write("openclaw.json", &text)?;
+        // Includes have to be below the folder of the configuration, or below one of these.
+        const ROOTS: &str = "OPENCLAW_INCLUDE_ROOTS";
+        let known = environment.variables.get(&OsString::from(ROOTS));
+        let known = known.iter().flat_map(|roots| std::env::split_paths(roots));
+        let roots = [ctx_disk::parent(&config), ctx_disk::parent(&file.path)].map(Path::to_owned);
+        let roots = std::env::join_paths(roots.into_iter().chain(known)).unwrap_or_default();
+        let state = environment.openclaw_state().into_os_string();
+        self.variables =
+            vec![("OPENCLAW_CONFIG_PATH", path), (ROOTS, roots), ("OPENCLAW_STATE_DIR", state)];
+        Ok(())
+    }
+}
+
+/// Adds the base URL to what Claude Code gets as `--settings`: files win over the environment, this
+/// flag wins over files, and the last such flag over the others.
+fn claude_args(args: &mut Vec<OsString>, url: &str, environment: &Environment) -> Result<()> {
+    let given = environment.claude_settings()?;
+    let named = |error: ctx_core::Error, source: &Source| error.with("settings", source);
+    let text = given.as_ref().map_or("{}", |(_, text)| text);
+    let key = ["env", "ANTHROPIC_BASE_URL"].map(str::to_owned);
+    let settings = Format::Json.set(text, &key, Some(&url.into()));
+    let settings = match &given {
+        Some((source, _)) => settings.map_err(|error| named(error, source))?,
+        None => settings?,
+    };
+    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    let at = if given.is_some() { end } else { 0 };
+    args.splice(at..at, ["--settings".into(), settings.into()]);
+    Ok(())
+}
+
+/// Returns an extension that sets the base URLs of pi's providers.
+fn pi_extension(files: Vec<ConfigFile>) -> String {
+    let settings = files.into_iter().flat_map(|file| file.settings);
+    let urls = settings.filter_map(|set| Some((set.key.into_iter().nth(1)?, set.value)));
+    let urls = Value::Object(urls.collect::<Map<_, _>>());
+    format!(
+        "const urls = {urls};\nexport default (pi) => {{\n  for (const name in urls) \
+         pi.registerProvider(name, {{ baseUrl: urls[name] }});\n}};\n"
+    )
 }
 
 /// Returns opencode's inline configuration, with the base URLs added to what the user has there.
@@ -140,24 +191,54 @@ fn opencode(inline: Option<&str>, url: impl Fn(Family) -> String) -> Value {
 mod tests {
     use super::*;
 
+    const URL: &str = "http://127.0.0.1:1";
+
+    fn launch(client: Client, environment: &Environment) -> Launch {
+        client.launch(&Proxy::at(URL), environment).unwrap()
+    }
+
+    fn json_of(text: &OsString) -> Value {
+        serde_json::from_str(text.to_str().unwrap()).unwrap()
+    }
+
     #[test]
     fn the_inline_configuration_of_opencode_is_kept() {
         let mut environment = Environment::default();
         let inline = r#"{"model":"m","provider":{"openai":{"options":{"timeout":5}}}}"#;
         environment.variables.insert("OPENCODE_CONFIG_CONTENT".into(), inline.into());
-        let launch = Client::Opencode.launch(&Proxy::at("http://127.0.0.1:1"), &environment);
-        let content: Value = serde_json::from_str(&launch.variables[0].1).unwrap();
+        let content = json_of(&launch(Client::Opencode, &environment).variables[0].1);
         assert_eq!(content["model"], "m");
         let options = &content["provider"]["openai"]["options"];
         assert_eq!(options, &json!({ "timeout": 5, "baseURL": "http://127.0.0.1:1/v1" }));
     }
 
     #[test]
-    fn a_choice_of_the_user_is_kept() {
+    fn choices_of_the_user_are_kept() {
         let mut environment = Environment::default();
         environment.variables.insert("ENABLE_TOOL_SEARCH".into(), "false".into());
-        let launch = Client::Claude.launch(&Proxy::at("http://127.0.0.1:1/"), &environment);
-        let url = "http://127.0.0.1:1".to_owned();
-        assert_eq!(launch.variables, [("ANTHROPIC_BASE_URL", url)]);
+        environment.args =
+            ["-p", "--settings", r#"{"model":"m"}"#, "--", "hi"].map(Into::into).to_vec();
+        let launch = launch(Client::Claude, &environment);
+        assert_eq!(launch.variables, [("ANTHROPIC_BASE_URL", URL.into())]);
+        let [.., flag, settings, dashes, prompt] = &launch.args[..] else { unreachable!() };
+        assert_eq!((flag, dashes, prompt), (&"--settings".into(), &"--".into(), &"hi".into()));
+        let merged = json!({ "model": "m", "env": { "ANTHROPIC_BASE_URL": URL } });
+        assert_eq!(json_of(settings), merged);
+    }
+
+    #[test]
+    fn commands_of_pi_get_no_extension() {
+        let args = |args: &[&str]| args.iter().map(OsString::from).collect::<Vec<_>>();
+        let environment = Environment { args: args(&["list"]), ..Environment::default() };
+        assert_eq!(launch(Client::Pi, &environment).args, args(&["list"]));
+        let environment = Environment { args: args(&["-p", "list"]), ..Environment::default() };
+        let started = launch(Client::Pi, &environment);
+        assert_eq!(started.args[2..], args(&["-p", "list"]));
+        assert_eq!(started.args[0], "-e");
+        let file = std::path::PathBuf::from(&started.args[1]);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(r#""google":"http://127.0.0.1:1/v1beta""#), "{text}");
+        drop(started);
+        assert!(!file.exists());
     }
 }

@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod client;
 mod environment;
 mod files;
 mod format;
 mod launch;
+mod providers;
 mod record;
 mod settings;
 mod setup;
@@ -20,6 +22,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
+pub use addresses::{Address, Source};
 pub use client::Client;
 pub use environment::Environment;
 pub use format::Format;

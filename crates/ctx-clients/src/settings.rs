@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
+use crate::providers::{codex_provider, openclaw_providers, pi_providers};
 use crate::{Client, Environment, Format};
 
 /// A proxy, as clients see it.
@@ -127,7 +128,7 @@ pub(crate) const OPENCODE: [(&str, Family); 3] =
 /// Returns the base URL as a client expects it: some append the version of the API themselves.
 pub(crate) fn base_url(client: Client, family: Family, proxy: &Proxy) -> String {
     let version = match (client, family) {
-        (Client::Opencode, Family::Gemini) => "/v1beta",
+        (Client::Opencode | Client::Pi, Family::Gemini) => "/v1beta",
         (_, Family::OpenAi) => "/v1",
         (Client::Opencode | Client::Openclaw, Family::Anthropic) => "/v1",
         _ => "",
@@ -157,8 +158,8 @@ impl Client {
                 ],
             ),
             Self::Codex => {
-                let text = crate::files::read_text(&self.settings_path(scope, environment)?)?;
-                let provider = codex_provider(&text.unwrap_or_default());
+                let provider =
+                    codex_provider(&self.settings_path(scope, environment)?, environment)?;
                 let key: Vec<&str> = match &provider {
                     Some(name) => vec!["model_providers", name, "base_url"],
                     None => vec!["openai_base_url"],
@@ -175,14 +176,19 @@ impl Client {
                 (Format::Json, OPENCODE.into_iter().map(setting).collect())
             }
             Self::Qwen => (Format::DotEnv, vec![at(&["OPENAI_BASE_URL"], Family::OpenAi)]),
-            Self::Pi => (
-                Format::Json,
-                vec![
-                    at(&["providers", "openai", "baseUrl"], Family::OpenAi),
-                    at(&["providers", "anthropic", "baseUrl"], Family::Anthropic),
-                ],
-            ),
-            Self::Openclaw => (Format::Json, self.openclaw(scope, proxy, environment)?),
+            Self::Pi => {
+                let found = pi_providers(&self.settings_path(scope, environment)?, environment)?;
+                let setting =
+                    |(name, family): &(String, _)| at(&["providers", name, "baseUrl"], *family);
+                (Format::Json, found.iter().map(setting).collect())
+            }
+            Self::Openclaw => {
+                let found = openclaw_providers(&self.settings_path(scope, environment)?)?;
+                let setting = |(name, family): &(String, _)| {
+                    at(&["models", "providers", name, "baseUrl"], *family)
+                };
+                (Format::Json, found.iter().map(setting).collect())
+            }
             Self::Aider => (Format::Yaml, vec![at(&["openai-api-base"], Family::OpenAi)]),
             Self::Sdk => (
                 Format::DotEnv,
@@ -193,32 +199,6 @@ impl Client {
             ),
         };
         Ok(vec![ConfigFile { path: self.settings_path(scope, environment)?, format, settings }])
-    }
-
-    /// Returns the addresses in the configuration of this client, under the keys that
-    /// [`base_url_files`](Self::base_url_files) sets; none if it has the default ones.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`base_url_files`](Self::base_url_files), and `Corrupt` if the file is malformed.
-    pub fn addresses(
-        self,
-        scope: &Scope,
-        environment: &Environment,
-    ) -> Result<Vec<(Family, String)>> {
-        let mut found = Vec::new();
-        for file in self.base_url_files(scope, &Proxy::at(""), environment)? {
-            let text = crate::files::read_text(&file.path)?.unwrap_or_default();
-            for setting in &file.settings {
-                let Some(family) = setting.address_of else { continue };
-                let value = file.format.get(&text, &setting.key);
-                let value = value.map_err(|error| error.with("path", file.path.display()))?;
-                found.extend(
-                    value.as_ref().and_then(Value::as_str).map(|url| (family, url.to_owned())),
-                );
-            }
-        }
-        Ok(found)
     }
 
     /// Returns the file and the setting that add ctx as an MCP server.
@@ -288,7 +268,7 @@ impl Client {
             (Self::Pi, Scope::User) => at("PI_CODING_AGENT_DIR", ".pi/agent", "models.json"),
             (Self::Openclaw, Scope::User) => match environment.variable("OPENCLAW_CONFIG_PATH") {
                 Some(path) => environment.folder.join(path),
-                None => at("OPENCLAW_STATE_DIR", ".openclaw", "openclaw.json"),
+                None => environment.openclaw_state().join("openclaw.json"),
             },
             (Self::Aider, Scope::User) => environment.home.join(".aider.conf.yml"),
             (Self::Aider, Scope::Project(folder)) => folder.join(".aider.conf.yml"),
@@ -305,53 +285,6 @@ impl Client {
             }
         })
     }
-
-    /// Returns the settings of the providers that OpenClaw's configuration has: it has no default.
-    fn openclaw(
-        self,
-        scope: &Scope,
-        proxy: &Proxy,
-        environment: &Environment,
-    ) -> Result<Vec<Setting>> {
-        let path = self.settings_path(scope, environment)?;
-        let text = crate::files::read_text(&path)?.unwrap_or_default();
-        let key = ["models".to_owned(), "providers".to_owned()];
-        let providers =
-            Format::Json.get(&text, &key).map_err(|error| error.with("path", path.display()))?;
-        let settings = providers.iter().filter_map(Value::as_object).flatten();
-        let settings: Vec<_> = settings
-            .filter(|(_, provider)| provider["baseUrl"].is_string())
-            .map(|(name, provider)| {
-                let family = match provider["api"].as_str() {
-                    Some(api) if api.starts_with("anthropic") => Family::Anthropic,
-                    Some(api) if api.starts_with("google") => Family::Gemini,
-                    _ => Family::OpenAi,
-                };
-                let key = ["models", "providers", name, "baseUrl"];
-                Setting::address(&key, family, (self, proxy))
-            })
-            .collect();
-        match settings.is_empty() {
-            false => Ok(settings),
-            true => Err(Error::new(
-                ErrorKind::Capability,
-                "OpenClaw's configuration names no provider with a baseUrl",
-            )
-            .with("path", path.display())
-            .hint("add one to models.providers, or use the plugin in integrations/openclaw")),
-        }
-    }
-}
-
-/// Returns the name of the provider that Codex uses, if it is one of the user's own.
-fn codex_provider(text: &str) -> Option<String> {
-    let get = |names: &[&str]| {
-        let key: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        // If the file is malformed, the edit reports it.
-        Some(Format::Toml.get(text, &key).ok()??.as_str()?.to_owned())
-    };
-    let name = get(&["model_provider"])?;
-    get(&["model_providers", &name, "base_url"]).map(|_| name)
 }
 
 const OPENCODE_FILES: [&str; 2] = ["opencode.jsonc", "opencode.json"];

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_disk::FileLock;
+use ctx_disk::{FileLock, io_error};
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -90,7 +90,8 @@ impl Setup {
         let mut servers: Vec<(Family, Value)> = Vec::new();
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
-            let is_other = |value: &&Value| **value != setting.value && !is_public(value);
+            let is_other =
+                |value: &&Value| **value != setting.value && !value.as_str().is_some_and(is_public);
             match (setting.address_of, before.as_ref()) {
                 (Some(family), Some(server)) if is_other(&server) => {
                     if !is_replaced(server) {
@@ -181,8 +182,8 @@ fn check_writable(path: &Path) -> Result<()> {
 }
 
 /// Whether an address is that of a provider's public API.
-fn is_public(value: &Value) -> bool {
-    let Some(rest) = value.as_str().and_then(|url| url.strip_prefix("https://")) else {
+pub(crate) fn is_public(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("https://") else {
         return false;
     };
     let host = rest.split(['/', ':']).next().unwrap_or_default();
@@ -200,7 +201,7 @@ fn other_server(client: Client, key: &[String], family: Family, server: &Value) 
 }
 
 /// The proxy has one upstream for each API: the key of one server would be sent to another.
-fn several_servers(client: Client, family: Family) -> Error {
+pub(crate) fn several_servers(client: Client, family: Family) -> Error {
     let name = family.name();
     let message = format!("{client} has several servers with the API of {name}");
     Error::new(ErrorKind::Conflict, message)
@@ -218,9 +219,8 @@ pub(crate) fn has_changed(path: &Path) -> Error {
 fn target(path: PathBuf) -> Result<PathBuf> {
     match fs::canonicalize(&path) {
         Ok(target) => Ok(target),
-        Err(_) if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) => {
-            Err(Error::new(ErrorKind::NotFound, "the configuration is a link to a missing file")
-                .with("path", path.display())
+        Err(error) if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) => {
+            Err(io_error("the configuration is a link that leads to no file", &path, error)
                 .hint("create the file, or remove the link"))
         }
         Err(_) => Ok(path),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctx_core::ErrorKind;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{Client, Environment, Family, OtherServer, Proxy, Scope, Setup, Undo};
@@ -149,8 +150,8 @@ fn edits_after_the_setup_are_kept_and_the_copy_stays() {
     let undo = place.undo(Client::Claude);
     let file = &undo.files()[&path];
     assert!(file.is_edited);
-    let left: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    assert_eq!(left, serde_json::json!({ "model": "sonnet" }));
+    let left: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(left, json!({ "model": "sonnet" }));
     let backup = file.backup.as_ref().unwrap();
     assert_eq!(fs::read_to_string(backup).unwrap(), "{\"model\": \"opus\"}\n");
     assert!(place.undo(Client::Claude).files().is_empty(), "it is undone once");
@@ -169,7 +170,7 @@ fn another_server_is_replaced_only_on_request() {
     );
     place.set_up(Client::Codex);
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
-    let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment);
+    let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment).unwrap();
     assert_eq!(launch.args, ["-c", "model_providers.my.base_url=\"http://127.0.0.1:8787/v1\""]);
 }
 
@@ -184,13 +185,127 @@ fn a_run_keeps_the_server_of_the_user() {
     place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://other".into());
     let gateway = (Family::Anthropic, "http://gateway".to_owned());
     assert_eq!(upstreams(&place, Client::Claude), [gateway]);
-    let launch = Client::Claude.launch(&Proxy::at(URL), &place.environment);
-    let settings = r#"{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:8787"}}"#;
-    assert_eq!(launch.args, ["--settings", settings]);
+    let launch = Client::Claude.launch(&Proxy::at(URL), &place.environment).unwrap();
+    assert_eq!(launch.args[0], "--settings");
+    let settings: Value = serde_json::from_str(launch.args[1].to_str().unwrap()).unwrap();
+    assert_eq!(settings, json!({ "env": { "ANTHROPIC_BASE_URL": URL } }));
     let other = (Family::Anthropic, "http://other".to_owned());
     assert_eq!(upstreams(&place, Client::Sdk), [other]);
     place.set_up(Client::Codex);
     assert_eq!(upstreams(&place, Client::Codex), [], "what ctx wrote is not a server");
+}
+
+#[test]
+fn the_first_source_of_a_client_applies() {
+    let mut place = Place::new();
+    let claude = |url: &str| format!(r#"{{"env":{{"ANTHROPIC_BASE_URL":"http://{url}"}}}}"#);
+    let applied = |place: &Place, client: Client| {
+        let found = client.addresses(&place.environment).unwrap();
+        found.into_iter().map(|address| address.url).collect::<Vec<_>>()
+    };
+    place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://variable".into());
+    assert_eq!(applied(&place, Client::Claude), ["http://variable"]);
+    for (file, url) in [
+        (".claude/settings.json", "user"),
+        ("project/.claude/settings.json", "shared"),
+        ("project/.claude/settings.local.json", "local"),
+        ("project/given.json", "given"),
+    ] {
+        place.environment.args = vec!["--settings=given.json".into()];
+        place.write(file, &claude(url));
+        assert_eq!(applied(&place, Client::Claude), [format!("http://{url}")]);
+    }
+    place.write(".aider.conf.yml", "openai-api-base: http://file\n");
+    for (name, url) in [("OPENAI_API_BASE", "file"), ("AIDER_OPENAI_API_BASE", "aider")] {
+        place.environment.variables.insert(name.into(), "http://aider".into());
+        assert_eq!(applied(&place, Client::Aider), [format!("http://{url}")]);
+    }
+    let inline = r#"{"provider":{"openai":{"options":{"baseURL":"http://inline"}}}}"#;
+    place.environment.variables.insert("OPENCODE_CONFIG_CONTENT".into(), inline.into());
+    assert_eq!(applied(&place, Client::Opencode), ["http://inline"]);
+    place.write(".gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://user\n");
+    assert_eq!(applied(&place, Client::Gemini), ["http://user"]);
+    place.write("project/.env", "A=1\n");
+    assert!(applied(&place, Client::Gemini).is_empty(), "the nearest file alone is read");
+    place.write("project/.gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://project\n");
+    let variable = ("GOOGLE_GEMINI_BASE_URL".into(), "http://variable".into());
+    assert_eq!(applied(&place, Client::Gemini), ["http://project"]);
+    place.environment.variables.extend([variable]);
+    assert_eq!(applied(&place, Client::Gemini), ["http://variable"]);
+}
+
+#[test]
+fn a_profile_and_an_argument_choose_the_provider_of_codex() {
+    let mut place = Place::new();
+    let provider = |name| format!("[model_providers.{name}]\nbase_url = 'http://{name}/v1'\n");
+    let config = format!("model_provider = 'a'\n{}{}", provider("a"), provider("b"));
+    place.write(".codex/config.toml", &config);
+    let profile = format!("model_provider = 'c'\n{}", provider("c"));
+    place.write(".codex/work.config.toml", &profile);
+    for (args, name) in [
+        (&["exec"][..], "a"),
+        (&["exec", "-p", "work"], "c"),
+        (&["--profile=work"], "c"),
+        (&["--profile", "other"], "a"),
+        (&["-p", "work", "-c", "model_provider=\"b\""], "b"),
+        (&["--", "-p", "work"], "a"),
+    ] {
+        place.environment.args = args.iter().map(Into::into).collect();
+        let upstreams = Client::Codex.upstreams(&place.records(), &place.environment).unwrap();
+        assert_eq!(upstreams, [(Family::OpenAi, format!("http://{name}/v1"))], "{args:?}");
+        let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment).unwrap();
+        let flag = format!("model_providers.{name}.base_url=\"{URL}/v1\"");
+        assert_eq!(launch.args[..2], ["-c".into(), std::ffi::OsString::from(flag)], "{args:?}");
+        assert_eq!(launch.args[2..], place.environment.args);
+    }
+}
+
+#[test]
+fn only_the_server_of_the_provider_in_use_is_replaced_for_a_run() {
+    let mut place = Place::new();
+    let two = r#"{"providers":{
+        "a":{"baseUrl":"http://a/v1"}, "b":{"baseUrl":"http://b/v1"},
+        "c":{"baseUrl":"http://c","api":"anthropic-messages"},
+        "d":{"baseUrl":"http://d","api":"bedrock-converse-stream"}}}"#;
+    let models = place.write(".pi/agent/models.json", two);
+    let conflict = Client::Pi.upstreams(&place.records(), &place.environment).unwrap_err();
+    assert_eq!(conflict.kind(), ErrorKind::Conflict);
+    place.write(".pi/agent/settings.json", r#"{"defaultProvider":"b"}"#);
+    for (args, name) in [(&[][..], "b"), (&["--model", "a/m"], "a"), (&["--provider", "b"], "b")] {
+        place.environment.args = args.iter().map(Into::into).collect();
+        let upstreams = Client::Pi.upstreams(&place.records(), &place.environment).unwrap();
+        let openai = (Family::OpenAi, format!("http://{name}/v1"));
+        assert_eq!(upstreams, [openai, (Family::Anthropic, "http://c".to_owned())]);
+        let launch = Client::Pi.launch(&Proxy::at(URL), &place.environment).unwrap();
+        let text = fs::read_to_string(&launch.args[1]).unwrap();
+        let urls = format!(r#"{{"{name}":"{URL}/v1","c":"{URL}","google":"{URL}/v1beta"}}"#);
+        assert!(text.contains(&urls), "{text}");
+    }
+    assert_eq!(fs::read_to_string(models).unwrap(), two);
+}
+
+#[test]
+fn openclaw_gets_a_configuration_that_includes_the_users() {
+    let mut place = Place::new();
+    let error = Client::Openclaw.launch(&Proxy::at(URL), &place.environment).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Capability);
+    let config = r#"{models: {providers: {a: {baseUrl: 'http://a/v1', apiKey: 'k'}}}}"#;
+    let path = place.write(".openclaw-work/openclaw.json", config);
+    place.environment.args = vec!["--profile".into(), "work".into()];
+    let roots = "OPENCLAW_INCLUDE_ROOTS";
+    place.environment.variables.insert(roots.into(), "/shared".into());
+    let launch = Client::Openclaw.launch(&Proxy::at(URL), &place.environment).unwrap();
+    let variable = |name| &launch.variables.iter().find(|(known, _)| *known == name).unwrap().1;
+    assert_eq!(*variable("OPENCLAW_STATE_DIR"), path.parent().unwrap());
+    assert!(std::env::split_paths(variable(roots)).any(|root| root == path.parent().unwrap()));
+    assert!(std::env::split_paths(variable(roots)).any(|root| root == Path::new("/shared")));
+    let written = fs::read_to_string(variable("OPENCLAW_CONFIG_PATH")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let url = format!("{URL}/v1");
+    let expected =
+        json!({ "$include": path, "models": { "providers": { "a": { "baseUrl": url } } } });
+    assert_eq!(written, expected, "no key is copied");
+    assert_eq!(fs::read_to_string(path).unwrap(), config);
 }
 
 #[test]

@@ -9,10 +9,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_disk::FileLock;
 use ctx_session::Home;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::http::Shutdown;
 
 /// A running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +33,35 @@ pub struct RunningServer {
     /// Whether each request needs its token.
     #[serde(default)]
     pub needs_token: bool,
+    /// What [`STOP_HEADER`] of a request to [`STOP_PATH`] has to be; none in earlier versions.
+    #[serde(default)]
+    pub stop_key: Option<String>,
+}
+
+/// A `POST` of this path stops the server after its running answers.
+pub const STOP_PATH: &str = "/api/stop";
+
+/// The header of the key, which only the user of the server can read.
+pub const STOP_HEADER: &str = "x-ctx-stop";
+
+/// Serves [`STOP_PATH`].
+pub fn stop_route(key: String, shutdown: Shutdown) -> Router {
+    let stop = move |headers: HeaderMap| async move {
+        let given = headers.get(STOP_HEADER).and_then(|given| given.to_str().ok());
+        if given != Some(&key) {
+            return StatusCode::FORBIDDEN;
+        }
+        shutdown.stop();
+        StatusCode::ACCEPTED
+    };
+    Router::new().route(STOP_PATH, post(stop))
 }
 
 /// The registration of a server. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Registration {
     path: PathBuf,
+    stop_key: String,
     _lock: FileLock,
 }
 
@@ -54,16 +83,24 @@ impl Registration {
         let lock = FileLock::with_timeout(&path, patience)?;
         // That of a killed server must not be taken for this one.
         ctx_disk::remove(&path, "cannot remove the address of an earlier server")?;
+        let stop_key = Uuid::new_v4().to_string();
         let server = RunningServer {
             url: url_for_clients(address),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             needs_token,
+            stop_key: Some(stop_key.clone()),
         };
         let text = serde_json::to_vec(&server)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the address").source(cause))?;
         ctx_disk::write_atomic(&path, &text)?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, stop_key, _lock: lock })
+    }
+
+    /// Returns the key that stops this server.
+    #[must_use]
+    pub fn stop_key(&self) -> &str {
+        &self.stop_key
     }
 }
 

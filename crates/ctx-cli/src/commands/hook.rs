@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ctx_clients::{Client, Environment, Proxy, Scope};
+use ctx_clients::{Client, Environment, Proxy};
 use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Role, TokenLedger, Tokens};
 use ctx_layers::compaction::ClientSummary;
 use ctx_runtime::lookup::RecallQuery;
@@ -176,10 +176,9 @@ pub(super) fn proxy_of(format: Format) -> anyhow::Result<Option<String>> {
     if of_run.is_some() && variable.is_none() {
         return Ok(of_run);
     }
-    let scopes = [Scope::User, Scope::Project(environment.folder.clone())];
     // A file that the client cannot read either sets no address.
-    let files = scopes.iter().filter_map(|scope| client.addresses(scope, &environment).ok());
-    let mut urls: Vec<_> = files.flatten().map(|(_, url)| url).collect();
+    let addresses = client.addresses(&environment).unwrap_or_default();
+    let mut urls: Vec<_> = addresses.into_iter().map(|address| address.url).collect();
     urls.extend(variable.and_then(|name| environment.variable(name)).map(str::to_owned));
     let server = running(&Home::from_env()?)?.map(|server| server.url);
     let is_used = |proxy: &String| urls.iter().any(|url| Proxy::at(proxy).is_at(url));

@@ -2,12 +2,13 @@
 
 mod title;
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_clients::{Client, Environment, Proxy, Scope};
+use ctx_clients::{Client, Environment, Proxy};
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
 use ctx_server::http::Shutdown;
@@ -25,7 +26,9 @@ use title::Title;
 pub(super) const PROXY_URL: &str = "CTX_PROXY_URL";
 
 pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<ExitCode> {
-    let environment = Environment::from_process();
+    let (program, given) = args.command.split_first().expect("clap requires a command");
+    let environment = Environment { args: given.to_vec(), ..Environment::from_process() };
+    let client = Client::of_program(Path::new(program)).unwrap_or(Client::Sdk);
     let home = Home::from_env()?;
     let mut flags = args.proxy.serve();
     let server = running(&home)?.filter(|server| !server.needs_token);
@@ -34,14 +37,12 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         let listen = setup::config(global)?.section::<ServerConfig>()?.listen;
         let mut own = vec![Proxy::at(&format!("http://{listen}"))];
         own.extend(server.iter().map(|server| Proxy::at(&server.url)));
-        let found = client(args).upstreams(&home.root.join("setup"), &environment)?;
+        let found = client.upstreams(&home.root.join("setup"), &environment)?;
         let found = found.into_iter().filter(|(_, url)| !own.iter().any(|own| own.is_at(url)));
         flags.upstreams = found.map(|(family, url)| format!("{}={url}", family.name())).collect();
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
-        let client = start(args, &Proxy::at(&server.url), &environment)?;
-        let _title = Title::of(&server.url);
-        return wait(client);
+        return run_client(program, client, &Proxy::at(&server.url), &environment);
     }
     let log = Log::open(&home)?;
     let service = Service::new(global, &flags, log.receiver("warning"), log.receiver("note"))?;
@@ -51,11 +52,8 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let bound = runtime.block_on(service.server.clone().bind())?;
     let proxy = Proxy::at(&bound.url());
     let service = runtime.block_on(async { service.open(&bound) })?;
-    let served = runtime.spawn(service.serve(bound, shutdown.clone()));
-    let ended = start(args, &proxy, &environment).and_then(|client| {
-        let _title = Title::of(proxy.url());
-        wait(client)
-    });
+    let served = runtime.spawn(service.serve(bound, shutdown.clone(), None));
+    let ended = run_client(program, client, &proxy, &environment);
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     shutdown::on_interrupt(move || interrupted.stop());
     shutdown::on_term(move || terminated.stop());
@@ -68,39 +66,25 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     Ok(code)
 }
 
-fn client(args: &Run) -> Client {
-    args.command
-        .first()
-        .and_then(|program| Client::of_program(Path::new(program)))
-        .unwrap_or(Client::Sdk)
-}
-
-/// Starts the client with its requests going to the proxy.
-fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result<Child> {
-    let (program, given) = args.command.split_first().expect("clap requires a command");
-    let client = client(args);
-    let launch = client.launch(proxy, environment);
-    if launch.needs_setup {
-        let addresses = client.addresses(&Scope::User, environment)?;
-        if !addresses.iter().any(|(_, url)| proxy.is_at(url)) {
-            let message =
-                format!("{client} takes its provider's address from its configuration only");
-            let id = client.id();
-            return Err(Error::new(ErrorKind::Capability, message)
-                .hint(format!(
-                    "run `ctx serve --background` and `ctx setup {id}` once, then this again"
-                ))
-                .into());
-        }
+/// Runs the client with its requests going to the proxy. Returns its exit code.
+fn run_client(
+    program: &OsStr,
+    client: Client,
+    proxy: &Proxy,
+    environment: &Environment,
+) -> anyhow::Result<ExitCode> {
+    let launch = client.launch(proxy, environment)?;
+    if let Some(folder) = &launch.folder {
+        shutdown::removes(folder.path());
     }
     // On Windows a name alone does not find a script of npm.
     let found = program.to_str().and_then(|program| environment.find(program));
     let mut command = Command::new(found.as_deref().unwrap_or(Path::new(program)));
-    command.args(&launch.args).args(given).envs(launch.variables);
+    command.args(&launch.args).envs(launch.variables.iter().map(|(name, value)| (name, value)));
     command.env(PROXY_URL, proxy.url());
     // Ctrl-C reaches the client from the terminal, and the proxy stays until it has ended.
     shutdown::on_interrupt(|| {});
-    let client = command.spawn().map_err(|error| {
+    let mut client = command.spawn().map_err(|error| {
         Error::new(ErrorKind::NotFound, "cannot start the client")
             .with("program", Path::new(program).display())
             .with("cause", &error)
@@ -110,12 +94,8 @@ fn start(args: &Run, proxy: &Proxy, environment: &Environment) -> anyhow::Result
     let id = client.id();
     // It may have ended.
     shutdown::on_term(move || drop(shutdown::terminate(id)));
-    Ok(client)
-}
-
-fn wait(mut client: Child) -> anyhow::Result<ExitCode> {
-    let status = client.wait()?;
-    Ok(ExitCode::from(code(status)))
+    let _title = Title::of(proxy.url());
+    Ok(ExitCode::from(code(client.wait()?)))
 }
 
 /// Returns the exit code of a client, in the form of shells if a signal ended it.

@@ -75,7 +75,8 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         if !args.detached {
             announced?;
         }
-        service.serve(bound, shutdown).await;
+        let stop_key = registered.as_ref().ok().map(|server| server.stop_key().to_owned());
+        service.serve(bound, shutdown, stop_key).await;
         anyhow::Ok(())
     })?;
     // Summaries in progress must not delay the exit.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_clients::{
-    Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
+    Address, Client, Environment, OtherServer, Proxy, Restoration, Scope, Undo, diff,
 };
 use ctx_core::{Error, ErrorKind};
 use ctx_redact::Redactor;
@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     };
     let records = home.root.join("setup");
     let Some(client) = args.client else {
-        return list(&proxy(global, args, &home)?, &scope, &environment, args.json, out);
+        return list(&proxy(global, args, &home)?, &environment, args.json, out);
     };
     if args.undo {
         return undo(args, client, &scope, &records, out);
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     }
     let mut files = client.base_url_files(&scope, &proxy, &environment)?;
     if args.mcp {
-        files.push(client.mcp_file(&scope, &program(&environment)?, &environment)?);
+        files.push(client.mcp_file(&scope, &environment.own_program()?, &environment)?);
     }
     let other = if args.replace { OtherServer::Replace } else { OtherServer::Refuse };
     let setup = ctx_clients::Setup::plan(client, scope, files, &records, other)?;
@@ -62,6 +62,15 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     } else if is_written {
         out.line(format!("{client} now sends its requests to {}", proxy.url()))?;
         out.note(format!("`{undo}` restores its files"));
+    }
+    let applied = client.addresses(&environment)?;
+    if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
+        let other = applied.first().map(|found| format!(": {} names {}", found.source, found.url));
+        let other = other.unwrap_or_default();
+        out.warn(format!(
+            "in this folder other settings win{other}; `ctx setup {} --project` sets it here too",
+            client.id()
+        ));
     }
     if !args.dry_run && running(&home)?.is_none() {
         out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
@@ -98,16 +107,6 @@ fn configured(global: &Global) -> anyhow::Result<String> {
         return Err(error.hint("start `ctx serve --background` first, or give --url").into());
     }
     Ok(format!("http://{listen}"))
-}
-
-/// Returns the command that starts ctx: its name, if that finds this program.
-fn program(environment: &Environment) -> anyhow::Result<String> {
-    let own = std::env::current_exe()?;
-    let named = environment.find("ctx").and_then(|path| path.canonicalize().ok());
-    match named == own.canonicalize().ok() {
-        true => Ok("ctx".to_owned()),
-        false => Ok(own.display().to_string()),
-    }
 }
 
 /// A file, and its change as a diff.
@@ -177,17 +176,26 @@ fn undo(
         })
         .collect();
     if undo.files().is_empty() && !args.json {
-        out.line(format!("{client} was not set up by ctx: there is nothing to undo"))?;
+        out.line(format!("{client} has no setup in {}: nothing to undo", records.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let edited = undo.files().iter().find(|(_, file)| file.is_edited);
     if let Some((path, file)) = edited.filter(|_| !args.force) {
         show(args, &changes, out)?;
-        let error = Error::new(ErrorKind::Conflict, "the file was edited after the setup")
+        let (message, hint) = match &file.now {
+            Some(_) => (
+                "the file was edited after the setup",
+                "nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits",
+            ),
+            None => (
+                "the file was deleted after the setup",
+                "copy it from there to have it back; `--undo --force` only forgets the setup",
+            ),
+        };
+        let error = Error::new(ErrorKind::Conflict, message)
             .with("path", path.display())
-            .with("before", backup(file))
-            .hint("nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits");
-        return Err(error.into());
+            .with("before", backup(file));
+        return Err(error.hint(hint).into());
     }
     let is_written = confirm(args, &changes, "restore this?", out)?;
     if is_written {
@@ -198,8 +206,9 @@ fn undo(
     }
     if is_written {
         match undo.files().values().any(|file| file.is_edited) {
-            true => out
-                .line(format!("the settings of ctx are taken back; your edits of {client} stay"))?,
+            true => out.line(format!(
+                "the settings of ctx are taken back; your changes of {client} stay"
+            ))?,
             false => out.line(format!("{client} is as it was before"))?,
         }
         let copies = undo.files().values().filter(|file| file.is_edited);
@@ -223,10 +232,11 @@ fn exports(
     json: bool,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let variables = Client::Sdk.launch(proxy, environment).variables;
+    let variables = Client::Sdk.launch(proxy, environment)?.variables;
+    let variables = variables.iter().map(|(name, url)| (*name, url.display().to_string()));
     if json {
         let variables: serde_json::Map<_, _> =
-            variables.into_iter().map(|(name, url)| (name.to_owned(), url.into())).collect();
+            variables.map(|(name, url)| (name.to_owned(), url.into())).collect();
         out.json(&json!({ "client": "sdk", "variables": variables }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -238,15 +248,14 @@ fn exports(
 }
 
 /// Returns the URLs, each once.
-fn shown(addresses: &[(Family, String)]) -> Vec<&str> {
-    let mut urls: Vec<_> = addresses.iter().map(|(_, url)| url.as_str()).collect();
+fn shown(addresses: &[Address]) -> Vec<&str> {
+    let mut urls: Vec<_> = addresses.iter().map(|address| address.url.as_str()).collect();
     urls.dedup();
     urls
 }
 
 fn list(
     proxy: &Proxy,
-    scope: &Scope,
     environment: &Environment,
     json: bool,
     out: &Out,
@@ -255,14 +264,14 @@ fn list(
     let mut values = Vec::new();
     for client in Client::ALL.into_iter().filter(|client| *client != Client::Sdk) {
         let program = environment.find(client.id());
-        let addresses = client.addresses(scope, environment);
-        let is_set_up =
-            addresses.as_ref().is_ok_and(|found| found.iter().any(|(_, url)| proxy.is_at(url)));
+        let addresses = client.addresses(environment);
+        let is_set_up = addresses
+            .as_ref()
+            .is_ok_and(|found| found.iter().any(|address| proxy.is_at(&address.url)));
         let sends_to = match &addresses {
             Ok(found) if found.is_empty() => "its provider".to_owned(),
             Ok(_) if is_set_up => "ctx".to_owned(),
             Ok(found) => shown(found).join(", "),
-            Err(error) if error.kind() == ErrorKind::Capability => "its provider".to_owned(),
             Err(error) => error.to_string(),
         };
         values.push(json!({

@@ -16,8 +16,8 @@ use crate::format::{counted, minute, percent, thousands, usd};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::session_args::homes;
 
-const EMPTY: &str = "no records of `ctx serve` yet, and no sessions to replay; run `ctx serve`, and \
-                     point your agent to it as the README describes";
+const EMPTY: &str = "no records of `ctx serve` yet, and no sessions to replay; \
+                     `ctx run -- CLIENT` sends the requests of a client through ctx";
 
 pub(crate) fn run(global: &Global, args: &args::Stats, out: &Out) -> anyhow::Result<ExitCode> {
     let since = args.since.as_deref().map(parse_since).transpose().map_err(misuse)?;

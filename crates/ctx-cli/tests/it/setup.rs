@@ -57,6 +57,38 @@ fn edits_after_the_setup_are_shown_and_kept() {
 }
 
 #[test]
+fn a_setup_of_a_deleted_file_is_forgotten_and_the_copy_stays() {
+    let room = Room::new();
+    let path = room.write(".codex/config.toml", CODEX);
+    assert_eq!(room.ctx(&["setup", "codex", "--yes"]).code, Some(0));
+    std::fs::remove_file(&path).expect("it can be removed");
+    let refused = room.ctx(&["setup", "codex", "--undo", "--yes"]);
+    assert!(refused.stderr.contains("deleted after the setup"), "{}", refused.stderr);
+    let forced = room.ctx(&["setup", "codex", "--undo", "--force", "--yes"]);
+    let (_, copy) = forced.stderr.trim().rsplit_once(' ').expect("a path");
+    assert_eq!(std::fs::read_to_string(copy).expect("the copy is there"), CODEX);
+    assert!(!path.exists());
+    let again = room.ctx(&["setup", "codex", "--undo", "--yes"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_setup_says_if_settings_of_the_folder_win() {
+    let room = Room::new();
+    let folder =
+        room.write("w/.claude/settings.json", r#"{"env":{"ANTHROPIC_BASE_URL":"http://gw"}}"#);
+    let folder = folder.ancestors().nth(2).expect("a folder");
+    let mut setup = room.command(&["setup", "claude", "--yes"]);
+    let ran = Ran::of(setup.current_dir(folder));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("other settings win"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("names http://gw; `ctx setup claude --project`"), "{}", ran.stderr);
+    let mut setup = room.command(&["setup", "claude", "--project", "--yes"]);
+    let ran = Ran::of(setup.current_dir(folder));
+    assert!(!ran.stderr.contains("win"), "{}", ran.stderr);
+}
+
+#[test]
 fn bad_setups_say_what_to_do() {
     let room = Room::new();
     room.write(".claude/settings.json", "{ \"env\": ");
@@ -87,6 +119,10 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
     };
     assert!(findings.as_array().expect("findings").iter().any(passes), "{findings}");
     assert_eq!(healthy.code, Some(0), "{findings}");
+    room.write("engines/old/old.toml", "manifest_version = 99\n");
+    let warned = room.ctx(&["doctor"]);
+    assert_eq!(warned.code, Some(0), "{}", warned.stdout);
+    assert!(warned.stdout.contains("old: unsupported manifest version 99"), "{}", warned.stdout);
     let bin = room.path("bin");
     room.write("bin/codex", "#!/bin/sh\necho codex-cli 9\n");
     #[cfg(unix)]
@@ -98,8 +134,13 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
         room.ctx(&["setup", "codex", "--yes", "--url", "http://127.0.0.1:1"]);
         let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
         assert_eq!(ill.code, Some(1), "{} {}", ill.stdout, ill.stderr);
-        assert!(ill.stdout.contains("codex-cli 9") && ill.stdout.contains("nothing listens there"));
+        assert!(ill.stdout.contains("Codex 9 ") && ill.stdout.contains("nothing listens there"));
         assert!(ill.stdout.contains("ctx setup codex --undo"), "{}", ill.stdout);
+        let gateway = "model_provider = 'g'\n[model_providers.g]\nbase_url = 'http://gw/v1'\n";
+        room.write(".codex/work.config.toml", gateway);
+        let profile = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
+        assert!(profile.stdout.contains("Codex with --profile work"), "{}", profile.stdout);
+        assert!(profile.stdout.contains("ctx run -- codex --profile work"), "{}", profile.stdout);
     }
     let greeting = Ran::of(room.command(&[]).env("PATH", &bin));
     assert_eq!(greeting.code, Some(0), "{}", greeting.stderr);
@@ -255,6 +296,52 @@ mod servers {
         assert!(stopped.stdout.contains(&url), "{} {}", stopped.stdout, stopped.stderr);
         assert!(TcpStream::connect(&listen).is_err());
         assert!(room.ctx(&["serve", "--stop"]).stderr.contains("no `ctx serve`"));
+    }
+
+    #[test]
+    fn a_server_ends_by_a_request_with_its_key_alone() {
+        let room = Room::new();
+        let args = ["serve", "--background", "--json", "--listen", "127.0.0.1:0"];
+        let url = json(&room.ctx(&args))["url"].as_str().expect("a URL").to_owned();
+        let host = url.trim_start_matches("http://");
+        let path = room.path("proxy/server.json");
+        let server = std::fs::read(path).expect("the address is there");
+        let server: Value = serde_json::from_slice(&server).expect("JSON");
+        for (key, status) in
+            [("", 403), ("0", 403), (server["stopKey"].as_str().unwrap_or("?"), 202)]
+        {
+            let mut stream = TcpStream::connect(host).expect("it listens");
+            let head = format!(
+                "POST /api/stop HTTP/1.1\r\nhost: {host}\r\nx-ctx-stop: {key}\r\n\
+                 content-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).expect("it reads");
+            assert!(whole(stream).starts_with(&format!("HTTP/1.1 {status}")), "{key}");
+        }
+        assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
+        assert!(TcpStream::connect(host).is_err());
+    }
+
+    #[test]
+    fn pi_and_openclaw_get_a_file_for_one_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let room = Room::new();
+        let config = r#"{"models":{"providers":{"a":{"baseUrl":"http://127.0.0.1:9/v1"}}}}"#;
+        let openclaw = room.write(".openclaw/openclaw.json", config);
+        for (name, script, expected) in [
+            ("pi", "echo $2; cat $2", "\"openai\":\"http://127.0.0.1:"),
+            ("openclaw", "echo $OPENCLAW_CONFIG_PATH; cat $OPENCLAW_CONFIG_PATH", "\"$include\""),
+        ] {
+            let program = room.write(name, &format!("#!/bin/sh\n{script}\n"));
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&program, executable).expect("it is ours");
+            let ran = room.ctx(&["run", "--", program.to_str().expect("text")]);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let (file, text) = ran.stdout.split_once('\n').expect("a path");
+            assert!(text.contains(expected) && !text.contains(":9/"), "{text}");
+            assert!(!std::path::Path::new(file).exists(), "{file} is removed");
+        }
+        assert_eq!(std::fs::read_to_string(openclaw).expect("it is there"), config);
     }
 
     #[test]

@@ -8,13 +8,9 @@ use serde_json::Value;
 use super::{malformed, not_a_table};
 
 fn parse(text: &str) -> Result<CstRootNode> {
-    // The byte order mark is put back by `set`.
-    let text = text.trim_start_matches(BOM);
     let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
     CstRootNode::parse(text, &options).map_err(|cause| malformed("JSON", cause))
 }
-
-const BOM: char = '\u{feff}';
 
 pub(super) fn get(text: &str, key: &[String]) -> Result<Option<Value>> {
     let root = parse(text)?;
@@ -27,13 +23,12 @@ pub(super) fn get(text: &str, key: &[String]) -> Result<Option<Value>> {
 }
 
 pub(super) fn set(text: &str, key: &[String], value: Option<&Value>) -> Result<String> {
-    let mark = if text.starts_with(BOM) { "\u{feff}" } else { "" };
     let root = parse(text)?;
     match value {
         Some(value) => insert(&root, key, value)?,
         None => remove(&root, key),
     }
-    let mut edited = format!("{mark}{root}");
+    let mut edited = root.to_string();
     if text.trim().is_empty() && !edited.ends_with('\n') {
         edited.push('\n');
     }

@@ -28,6 +28,7 @@ impl Format {
     ///
     /// `Corrupt` if the text is not in this format.
     pub fn get(self, text: &str, key: &[String]) -> Result<Option<Value>> {
+        let text = text.trim_start_matches(BOM);
         match self {
             Self::Json => json::get(text, key),
             Self::Toml => toml::get(text, key),
@@ -44,14 +45,20 @@ impl Format {
     /// `Corrupt` if the text is not in this format; `Conflict` if a name on the way to the key has
     /// a value that is not a table.
     pub fn set(self, text: &str, key: &[String], value: Option<&Value>) -> Result<String> {
-        match self {
-            Self::Json => json::set(text, key, value),
-            Self::Toml => toml::set(text, key, value),
-            Self::DotEnv => Ok(lines::set(text, '=', key, value)),
-            Self::Yaml => Ok(lines::set(text, ':', key, value)),
-        }
+        let body = text.trim_start_matches(BOM);
+        let mark = &text[..text.len() - body.len()];
+        let edited = match self {
+            Self::Json => json::set(body, key, value)?,
+            Self::Toml => toml::set(body, key, value)?,
+            Self::DotEnv => lines::set(body, '=', key, value),
+            Self::Yaml => lines::set(body, ':', key, value),
+        };
+        Ok(format!("{mark}{edited}"))
     }
 }
+
+/// The byte order mark, which editors on Windows write.
+const BOM: char = '\u{feff}';
 
 fn malformed(format: &str, cause: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the file is not valid {format}: {cause}"))
@@ -59,7 +66,10 @@ fn malformed(format: &str, cause: impl std::fmt::Display) -> Error {
 }
 
 fn not_a_table(key: &[String]) -> Error {
-    let message = format!("'{}' is not a table", key.join("."));
+    let message = match key {
+        [] => "the file is not a table".to_owned(),
+        key => format!("'{}' is not a table", key.join(".")),
+    };
     Error::new(ErrorKind::Conflict, message).hint("correct the file first; nothing was changed")
 }
 

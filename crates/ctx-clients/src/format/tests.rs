@@ -175,3 +175,28 @@ proptest! {
         prop_assert!(!without.contains("http://x"));
     }
 }
+
+#[test]
+fn a_byte_order_mark_stays_and_is_not_part_of_a_name() {
+    for (format, text, name) in [
+        (Format::Json, "\u{feff}{\"a\": \"1\"}", "a"),
+        (Format::Toml, "\u{feff}a = '1'\r\n", "a"),
+        (Format::DotEnv, "\u{feff}A=1\r\n", "A"),
+        (Format::Yaml, "\u{feff}a: 1\n", "a"),
+    ] {
+        let key = [name.to_owned()];
+        assert_eq!(format.get(text, &key).unwrap().unwrap(), "1", "{format:?}");
+        let edited = format.set(text, &key, Some(&"2".into())).unwrap();
+        assert_eq!(edited.matches('\u{feff}').count(), 1, "{edited:?}");
+        assert!(edited.starts_with('\u{feff}') && !edited.contains('1'), "{edited:?}");
+    }
+}
+
+#[test]
+fn an_error_is_one_line_that_says_where() {
+    let key = ["a".to_owned()];
+    let error = Format::Toml.get("a = 1\na = 2\n", &key).unwrap_err().to_string();
+    assert_eq!(error, "the file is not valid TOML: duplicate key, in line 2");
+    let error = Format::Json.set("[1]", &key, Some(&"2".into())).unwrap_err().to_string();
+    assert_eq!(error, "the file is not a table");
+}

@@ -7,7 +7,11 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value as item};
 use super::{malformed, not_a_table};
 
 fn parse(text: &str) -> Result<DocumentMut> {
-    text.parse().map_err(|cause| malformed("TOML", cause))
+    text.parse().map_err(|cause: toml_edit::TomlError| {
+        let before = cause.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        malformed("TOML", format!("{}, in line {line}", cause.message()))
+    })
 }
 
 pub(super) fn get(text: &str, key: &[String]) -> Result<Option<Value>> {

@@ -121,5 +121,5 @@ function cellsOf(session) {
 
 function withoutSessions() {
   return nothing("There are no sessions yet.",
-    el("p", {}, "Name a transcript: ", el("code", {}, "ctx inspect FILE"), ". Or talk with a model: ", el("code", {}, "ctx chat"), "."));
+    el("p", {}, "Run an agent through ctx: ", el("code", {}, "ctx run -- claude"), ". Or name a transcript: ", el("code", {}, "ctx inspect FILE"), "."));
 }

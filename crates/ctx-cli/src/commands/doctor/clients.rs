@@ -1,11 +1,10 @@
 //! The clients on this machine, and the keys in the environment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Client, Environment, Proxy, Scope};
-use ctx_core::ErrorKind;
+use ctx_clients::{Address, Client, Environment, Proxy};
 use ctx_server::running::RunningServer;
 use tokio::process::Command;
 use tokio::task::JoinSet;
@@ -32,79 +31,74 @@ pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -
         let hint = "install one, or point a program on an SDK at ctx: `ctx setup sdk`";
         return vec![Finding::warning("client", "none of the known clients was found", hint)];
     }
-    let findings = found.into_iter().map(|(client, version, program)| {
-        finding(client, version.as_deref(), &program, environment, server)
-    });
-    findings.collect()
+    let mut findings = Vec::new();
+    for (client, version, program) in found {
+        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+        let about = format!("{client}{version} ({})", program.display());
+        findings.push(finding(client, &about, environment, server));
+        let usual = client.addresses(environment).ok();
+        for (name, profile) in client.profiles(environment) {
+            if client.addresses(&profile).ok() != usual {
+                let about = format!("{client} with --profile {name}");
+                findings.push(finding(client, &about, &profile, server));
+            }
+        }
+    }
+    findings
 }
 
 fn finding(
     client: Client,
-    version: Option<&str>,
-    program: &Path,
+    about: &str,
     environment: &Environment,
     server: Option<&RunningServer>,
 ) -> Finding {
-    let version = version.unwrap_or("its version is unknown");
-    let about = format!("{client} ({version}, {})", program.display());
+    let addresses = match client.addresses(environment) {
+        Ok(addresses) => addresses,
+        Err(error) => return Finding::of_error("client", &error),
+    };
+    let is_ctx = |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
+    let other = addresses.iter().find(|found| !is_ctx(&found.url) && !found.is_public());
     let id = client.id();
-    let mut addresses = Vec::new();
-    let folder = environment.folder.clone();
-    for scope in [Scope::User, Scope::Project(folder)] {
-        match client.addresses(&scope, environment) {
-            Ok(found) => addresses.extend(found.into_iter().map(|(_, url)| url)),
-            // It has no such setting.
-            Err(error) if error.kind() == ErrorKind::Capability => {}
-            Err(error) => return Finding::of_error("client", &error),
-        }
+    let args: String = environment.args.iter().map(|arg| format!(" {}", arg.display())).collect();
+    let run = format!("`ctx run -- {id}{args}` for one run");
+    let Some(other) = other else {
+        return match addresses.is_empty() || addresses.iter().all(Address::is_public) {
+            false => Finding::ok("client", format!("{about} sends its requests to ctx")),
+            true => Finding {
+                hint: Some(format!("`ctx setup {id}`, or {run}")),
+                ..Finding::ok("client", format!("{about} is not set up"))
+            },
+        };
+    };
+    let Address { family, url, source, .. } = other;
+    let text = format!("{about} sends its requests to {url}, set in {source}");
+    let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
+    let through = format!("{run}, or {upstream} and then `ctx setup {id} --replace`");
+    if !other.is_local() {
+        return Finding { hint: Some(through), ..Finding::ok("client", text) };
     }
-    let local = addresses.iter().find(|url| is_local(url));
-    match (local, server) {
-        (Some(url), Some(server)) if Proxy::at(&server.url).is_at(url) => {
-            Finding::ok("client", format!("{about} sends its requests to ctx"))
-        }
-        (Some(url), _) if answers(url) => {
-            let text =
-                format!("{about} sends its requests to {url}, which is not the ctx of this home");
-            Finding::warning("client", text, format!("`ctx setup {id} --replace` points it at ctx"))
-        }
-        (Some(url), Some(_)) => Finding::error(
-            "client",
-            format!("{about} sends its requests to {url}, and nothing listens there"),
-            format!("`ctx setup {id}` points it at the running ctx"),
-        ),
-        (Some(url), None) => Finding::error(
-            "client",
-            format!("{about} sends its requests to {url}, and nothing listens there"),
-            format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
-        ),
-        (None, _) => Finding::ok(
-            "client",
-            format!("{about} is not set up; `ctx setup {id}`, or `ctx run -- {id}` for one run"),
-        ),
+    if other.answers() {
+        let text = format!("{text}, which is not the ctx of this home");
+        return Finding::warning("client", text, through);
     }
+    let hint = match server {
+        Some(_) => format!("`ctx setup {id}` points it at the running ctx"),
+        None => format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
+    };
+    Finding::error("client", format!("{text}, and nothing listens there"), hint)
 }
 
-fn is_local(url: &str) -> bool {
-    ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-        .iter()
-        .any(|local| url.starts_with(local))
-}
-
-/// Whether something listens at a local URL.
-fn answers(url: &str) -> bool {
-    let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
-    std::net::TcpStream::connect(host).is_ok()
-}
-
-/// Returns the first line that a client prints as its version.
+/// Returns the number in the first line that a client prints as its version, else the line.
 async fn version(program: &PathBuf) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.ok()?.ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(60).collect())
+    let number =
+        line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    Some(number.unwrap_or(line.trim()).chars().take(60).collect())
 }
 
 /// Says which keys are in the environment, without their values.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ctx_engine_registry::{EngineState, Registry};
+use ctx_engine_registry::{EngineEntry, EngineState, Registry};
 use ctx_session::Home;
 
 use super::Finding;
@@ -14,11 +14,13 @@ use crate::{commands, setup};
 pub(super) fn home(home: &Home) -> Vec<Finding> {
     let path = &home.root;
     let shown = path.display();
-    if !path.exists() {
-        return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
-    }
+    // A folder that is missing is created in the nearest one that exists.
+    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
     let mut findings = Vec::new();
-    match tempfile::tempfile_in(path) {
+    match tempfile::tempfile_in(existing) {
+        Ok(_) if existing != path => {
+            return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
+        }
         Ok(_) => findings.push(Finding::ok("home", shown.to_string())),
         Err(error) => findings.push(Finding::error(
             "home",
@@ -64,6 +66,9 @@ fn free_space(_: &Path) -> Option<Finding> {
     None
 }
 
+/// What to do about an engine that does not load.
+const REFUSED: &str = "`ctx engines` says what to do; without its folder it is not found";
+
 /// The state of each engine that is installed or selected.
 pub(super) fn engines(global: &Global) -> Vec<Finding> {
     let listed =
@@ -78,13 +83,17 @@ pub(super) fn engines(global: &Global) -> Vec<Finding> {
         let hint = "`ctx engines --trace` shows where it was searched for";
         findings.push(Finding::error("engine", "the selected engine was not found", hint));
     }
-    for engine in engines.iter().filter(|engine| engine.selected || engine.sha256.is_some()) {
+    let is_shown = |engine: &&EngineEntry| {
+        engine.selected || engine.sha256.is_some() || engine.state == EngineState::Refused
+    };
+    for engine in engines.iter().filter(is_shown) {
         let reason = engine.reason.as_deref().unwrap_or("no reason given");
         let text = format!("{}: {reason}", engine.id);
         findings.push(match engine.state {
             EngineState::Ok => Finding::ok("engine", engine.id.clone()),
             EngineState::Degraded => Finding::warning("engine", text, "`ctx engines check`"),
-            EngineState::Refused => Finding::error("engine", text, "`ctx engines check`"),
+            EngineState::Refused if engine.selected => Finding::error("engine", text, REFUSED),
+            EngineState::Refused => Finding::warning("engine", text, REFUSED),
         });
     }
     findings

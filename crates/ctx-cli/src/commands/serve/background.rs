@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
-use ctx_server::running::{RunningServer, running, wait_until_ended};
+use ctx_server::running::{RunningServer, STOP_HEADER, STOP_PATH, running, wait_until_ended};
 use ctx_session::Home;
 use serde_json::json;
 
 use crate::args::Serve;
+use crate::ask::ask;
 use crate::out::Out;
 use crate::shutdown;
 
@@ -138,7 +139,13 @@ fn log_path(home: &Home) -> ctx_core::Result<PathBuf> {
     Ok(path)
 }
 
+/// Asks a server to end: by a request, or by a signal if it does not take requests of this kind.
 fn terminate(server: &RunningServer) -> ctx_core::Result<()> {
+    let key = server.stop_key.as_deref().filter(|_| !server.needs_token);
+    let answer = key.map(|key| ask(&server.url, "POST", STOP_PATH, &[(STOP_HEADER, key)], ""));
+    if answer.is_some_and(|answer| answer.is_ok_and(|text| text.starts_with("HTTP/1.1 202"))) {
+        return Ok(());
+    }
     shutdown::terminate(server.pid).map_err(|cause| {
         Error::new(ErrorKind::Io, "cannot end the server")
             .with("process", server.pid)

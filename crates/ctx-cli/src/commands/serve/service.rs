@@ -6,12 +6,12 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
-use ctx_mcp as mcp;
 use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
 use ctx_server::Host;
 use ctx_server::http::{Bound, Metrics, Server, Shutdown, status_routes};
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
+use ctx_server::running::stop_route;
 use ctx_session::Home;
 use ctx_session::key::FileId;
 use ctx_trace::{Trace, TraceLimits};
@@ -94,11 +94,11 @@ impl Service {
     /// Opens conversations, records, memory and sessions for a server at an address.
     pub(crate) fn open(self, bound: &Bound) -> anyhow::Result<OpenService> {
         self.upstreams.check_not(bound.address())?;
-        let tools = mcp::Server::new(mcp::Setup {
+        let tools = ctx_mcp::Server::new(ctx_mcp::Setup {
             host: self.settings.host.clone(),
             agent: self.agent.clone(),
             session: None,
-            writes: mcp::Writes::WithToken,
+            writes: ctx_mcp::Writes::WithToken,
             others: None,
         });
         let (config, home) = (self.settings.host.config.clone(), self.home);
@@ -117,19 +117,22 @@ pub(crate) struct OpenService {
     proxy: Arc<Proxy>,
     memory: MemorySearch,
     stored: Replays,
-    tools: mcp::Server,
+    tools: ctx_mcp::Server,
     has_token: bool,
 }
 
 impl OpenService {
     /// Serves requests until `shutdown`, then finishes running answers, and waits until records and
-    /// conversations are on disk.
-    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown) {
+    /// conversations are on disk. A request with `stop_key` is a shutdown too.
+    pub(crate) async fn serve(self, bound: Bound, shutdown: Shutdown, stop_key: Option<String>) {
         let inspector = Inspector::new(self.stored, self.memory, shutdown.clone())
             .with_proxy(self.proxy.clone())
             .with_token(self.has_token);
-        let routes = status_routes(self.proxy.metrics()).merge(mcp::routes(self.tools));
-        let routes = routes.merge(self.proxy.router()).merge(inspector.router());
+        let routes = status_routes(self.proxy.metrics()).merge(ctx_mcp::routes(self.tools));
+        let mut routes = routes.merge(self.proxy.router()).merge(inspector.router());
+        if let Some(key) = stop_key {
+            routes = routes.merge(stop_route(key, shutdown.clone()));
+        }
         bound.serve(routes, shutdown).await;
         self.proxy.settle();
     }

@@ -1,0 +1,218 @@
+//! Where a client sends its requests by its configuration.
+
+use std::fmt;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{ErrorKind, Result};
+use serde_json::Value;
+
+use crate::files::read_text;
+use crate::settings::ConfigFile;
+use crate::setup::{is_public, several_servers};
+use crate::{Client, Environment, Family, Proxy, Scope, record};
+
+/// The address of a server in the configuration of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The API of the server.
+    pub family: Family,
+    /// Its URL.
+    pub url: String,
+    /// Where it is set.
+    pub source: Source,
+}
+
+impl Address {
+    /// Whether it is that of a provider's public API.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        is_public(&self.url)
+    }
+
+    /// Whether it is that of a server on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let names = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+        names.iter().any(|name| self.url.starts_with(name))
+    }
+
+    /// Whether something listens at a local address.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        let host = self.url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+        TcpStream::connect(host).is_ok()
+    }
+}
+
+/// Where an address is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An argument of the client.
+    Argument(&'static str),
+    /// An environment variable.
+    Variable(&'static str),
+    /// A file.
+    File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(name) => f.write_str(name),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Client {
+    /// Returns the addresses that apply: of each API that of the first source, in the order of the
+    /// client. None if it has the default ones.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if a file is malformed; `Io` if it cannot be read.
+    pub fn addresses(self, environment: &Environment) -> Result<Vec<Address>> {
+        let mut applied: Vec<Address> = Vec::new();
+        for address in self.all_addresses(environment)? {
+            let is_known = applied.iter().any(|known| {
+                known.family == address.family
+                    && (known.source != address.source || known.url == address.url)
+            });
+            if !is_known {
+                applied.push(address);
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Returns the servers that this client uses, where they are not the public ones: a proxy for one
+    /// process has to send its requests there. Addresses that [`Setup`](crate::Setup) wrote are left
+    /// out; `records` is its folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`addresses`](Self::addresses), and `Conflict` if there are several servers with one
+    /// API.
+    pub fn upstreams(
+        self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let mut written = record::written(records, self, &Scope::User)?;
+        let project = Scope::Project(environment.folder.clone());
+        written.extend(record::written(records, self, &project)?);
+        let mut upstreams: Vec<(Family, String)> = Vec::new();
+        for address in self.addresses(environment)? {
+            if address.is_public() || written.contains(&Value::from(address.url.as_str())) {
+                continue;
+            }
+            if upstreams.iter().any(|(known, _)| *known == address.family) {
+                return Err(several_servers(self, address.family));
+            }
+            upstreams.push((address.family, address.url));
+        }
+        Ok(upstreams)
+    }
+
+    /// Returns the profiles of Codex, each with the environment that selects it.
+    #[must_use]
+    pub fn profiles(self, environment: &Environment) -> Vec<(String, Environment)> {
+        let folder = environment.folder_of("CODEX_HOME", ".codex");
+        let files = match self {
+            Self::Codex => ctx_disk::list(&folder).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let name = |path: &PathBuf| {
+            Some(path.file_name()?.to_str()?.strip_suffix(".config.toml")?.to_owned())
+        };
+        let selected = |name: String| {
+            let args = vec!["--profile".into(), name.clone().into()];
+            (name, Environment { args, ..environment.clone() })
+        };
+        files.iter().filter_map(name).map(selected).collect()
+    }
+
+    /// Returns the addresses of all sources, in the order in which they apply.
+    fn all_addresses(self, environment: &Environment) -> Result<Vec<Address>> {
+        let named = |&(name, family)| {
+            let url = environment.variable(name)?.to_owned();
+            Some(Address { family, url, source: Source::Variable(name) })
+        };
+        // A `.env` does not replace variables, and Aider's own variables win over its file.
+        let is_first =
+            |name: &str| matches!(self, Self::Gemini | Self::Qwen) || name.starts_with("AIDER_");
+        let (first, last): (Vec<_>, Vec<_>) =
+            self.variables().iter().partition(|(name, _)| is_first(name));
+        let mut found: Vec<_> = first.into_iter().filter_map(named).collect();
+        for (source, text, file) in self.sources(environment)? {
+            for setting in &file.settings {
+                let Some(family) = setting.address_of else { continue };
+                let value = file.format.get(&text, &setting.key);
+                let value = value.map_err(|error| error.with("path", &source))?;
+                let url = value.as_ref().and_then(Value::as_str).map(str::to_owned);
+                found.extend(url.map(|url| Address { family, url, source: source.clone() }));
+            }
+        }
+        found.extend(last.into_iter().filter_map(named));
+        Ok(found)
+    }
+
+    /// Returns the texts in which addresses can be, with their keys.
+    fn sources(self, environment: &Environment) -> Result<Vec<(Source, String, ConfigFile)>> {
+        let mut files = Vec::new();
+        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
+            match self.base_url_files(&scope, &Proxy::at(""), environment) {
+                Ok(found) => files.extend(found),
+                // It has no such setting.
+                Err(error) if error.kind() == ErrorKind::Capability => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(first) = files.first().cloned() else { return Ok(Vec::new()) };
+        let at = |path: PathBuf| ConfigFile { path, ..first.clone() };
+        match self {
+            Self::Claude => files.insert(1, at(environment.folder.join(".claude/settings.json"))),
+            Self::Codex => files.splice(0..0, environment.codex_profile().map(at)).for_each(drop),
+            Self::Gemini => files = vec![at(gemini_file(environment))],
+            _ => {}
+        }
+        let mut sources = Vec::new();
+        let given = match self {
+            Self::Claude => environment.claude_settings()?,
+            Self::Opencode => environment
+                .variable(OPENCODE_INLINE)
+                .map(|text| (Source::Variable(OPENCODE_INLINE), text.to_owned())),
+            _ => None,
+        };
+        sources.extend(given.map(|(source, text)| (source, text, first)));
+        for file in files {
+            let text = read_text(&file.path)?.unwrap_or_default();
+            sources.push((Source::File(file.path.clone()), text, file));
+        }
+        Ok(sources)
+    }
+}
+
+/// The variable with a configuration of opencode, which wins over its files.
+const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
+
+impl Environment {
+    /// Returns what the argument `--settings` of Claude Code names: JSON, or a file.
+    pub(crate) fn claude_settings(&self) -> Result<Option<(Source, String)>> {
+        let Some(given) = self.flags(&["--settings"]).last() else { return Ok(None) };
+        if given.trim_start().starts_with('{') {
+            return Ok(Some((Source::Argument("--settings"), given.to_owned())));
+        }
+        let path = self.folder.join(given);
+        Ok(read_text(&path)?.map(|text| (Source::File(path), text)))
+    }
+}
+
+/// Returns the file that Gemini CLI reads: the nearest one alone.
+fn gemini_file(environment: &Environment) -> PathBuf {
+    let folders = environment.folder.ancestors().chain([environment.home.as_path()]);
+    let mut files = folders.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]);
+    files.find(|path| path.is_file()).unwrap_or_else(|| environment.home.join(".gemini/.env"))
+}
