@@ -81,7 +81,7 @@ pub(super) async fn replay() {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     for arm in ARMS {
         let mut all = Measured::default();
-        for bodies in sessions.iter().take(arm.sessions) {
+        for bodies in sessions.iter().rev().take(arm.sessions) {
             all.session(&arm, bodies).await;
         }
         let slow = all.added.iter().filter(|time| time.as_millis() > 50).count();

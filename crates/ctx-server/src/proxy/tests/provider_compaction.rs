@@ -310,7 +310,7 @@ async fn what_an_answer_says_before_its_compaction_is_kept() {
         }]);
         assert_eq!(rig.post(way.path(), &way.body(&long())).await.status, 200);
         // The provider has the history; ctx has it too, if it has to send it.
-        let mut next = way.body(&[user(&"Go on. ".repeat(9_000))]);
+        let mut next = way.body(&[user("Go on. ".repeat(9_000))]);
         next["previous_response_id"] = json!("r1");
         assert_eq!(rig.post(way.path(), &next).await.status, 200);
         let sent = rig.last().json;
