@@ -332,7 +332,7 @@ mod servers {
             ("pi", "echo $2; cat $2", "\"openai\":\"http://127.0.0.1:"),
             ("openclaw", "echo $OPENCLAW_CONFIG_PATH; cat $OPENCLAW_CONFIG_PATH", "\"$include\""),
         ] {
-            let program = room.write(name, &format!("#!/bin/sh\n{script}\n"));
+            let program = room.write(name, format!("#!/bin/sh\n{script}\n"));
             let executable = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&program, executable).expect("it is ours");
             let ran = room.ctx(&["run", "--", program.to_str().expect("text")]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Address, Client, Environment, Proxy};
+use ctx_clients::{Address, Client, Environment, Proxy, Source};
 use ctx_server::running::RunningServer;
 use tokio::process::Command;
 use tokio::task::JoinSet;
@@ -74,7 +74,18 @@ fn finding(
     let Address { family, url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
     let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
-    let through = format!("{run}, or {upstream} and then `ctx setup {id} --replace`");
+    let folder = &environment.folder;
+    let project = match source {
+        Source::File(path) if path.starts_with(folder) && *folder != environment.home => {
+            " --project"
+        }
+        _ => "",
+    };
+    // A setup changes no profile.
+    let through = match args.is_empty() {
+        true => format!("{run}, or {upstream} and then `ctx setup {id}{project} --replace`"),
+        false => run,
+    };
     if !other.is_local() {
         return Finding { hint: Some(through), ..Finding::ok("client", text) };
     }
@@ -83,8 +94,8 @@ fn finding(
         return Finding::warning("client", text, through);
     }
     let hint = match server {
-        Some(_) => format!("`ctx setup {id}` points it at the running ctx"),
-        None => format!("start it: `ctx serve --background`; or `ctx setup {id} --undo`"),
+        Some(_) => format!("`ctx setup {id}{project}` points it at the running ctx"),
+        None => format!("start it: `ctx serve --background`; or `ctx setup {id}{project} --undo`"),
     };
     Finding::error("client", format!("{text}, and nothing listens there"), hint)
 }
