@@ -154,8 +154,8 @@ impl<'a> Comparison<'a> {
             && (self.value && new.is_news() || new.has(Cue::Correction))
     }
 
-    /// Whether both may not hold: each says something that the other one does not say, they give
-    /// different values, the later one says that something is new, or takes something back.
+    /// Whether both cannot hold: each says something that the other one does not say, they give
+    /// different values, or one takes something of the other back.
     fn conflicts(&self) -> bool {
         let lacks = |a: &Statement, b: &Statement| a.only_here(b).next().is_some();
         self.value
@@ -164,7 +164,6 @@ impl<'a> Comparison<'a> {
             || self.changes_status()
             || self.flips()
             || self.names_both()
-            || self.new.is_news()
             || lacks(self.new, self.old) && lacks(self.old, self.new)
     }
 
