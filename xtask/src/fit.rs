@@ -2,7 +2,7 @@
 //!
 //! A logistic regression over the labelled pairs of `crates/ctx-facts/tests/data/pairs.jsonl`, over
 //! pairs of them that do not belong together, and over statements of recorded sessions, which are
-//! taken not to replace each other. Pairs of the sets `test`, `held` and `blind` are only judged. The built-in
+//! taken not to replace each other. Pairs of the sets `test`, `held`, `blind` and `extra` are only judged. The built-in
 //! weights are in `crates/ctx-facts/src/statement/weights.txt`.
 
 #![expect(clippy::print_stdout, reason = "the output of the task")]
@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, data: Option<&Path>) -> Result<()> {
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let pairs: Vec<Pair> =
         text.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("pairs.jsonl")?;
-    for set in ["given", "train", "test", "held", "blind"] {
+    for set in ["given", "train", "test", "held", "blind", "extra"] {
         println!("{}", judged(set, &pairs));
     }
     let is_known = |pair: &&Pair| matches!(&*pair.set, "given" | "train");

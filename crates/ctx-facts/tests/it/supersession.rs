@@ -162,12 +162,12 @@ fn labelled_pairs_are_judged_right() {
         let is_right = text("new").replaces(&text("old")) == replaces;
         let set = pair["set"].as_str().unwrap();
         assert!(is_right || set != "given", "{line}");
-        if matches!(set, "test" | "held" | "blind") {
+        if matches!(set, "test" | "held" | "blind" | "extra") {
             unseen[usize::from(replaces)] += usize::from(!is_right);
         }
     }
-    // Of 180 pairs that are independent, and of 180 updates, to which nothing was fitted.
-    assert!(unseen[0] <= 6 && unseen[1] <= 96, "{unseen:?}");
+    // Of 271 pairs that are independent, and of 270 updates, to which nothing was fitted.
+    assert!(unseen[0] <= 7 && unseen[1] <= 133, "{unseen:?}");
 }
 
 #[test]
