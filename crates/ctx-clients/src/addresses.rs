@@ -20,7 +20,7 @@ pub struct Address {
     /// Its URL.
     pub url: String,
     /// Where it is set.
-    pub source: Source,
+    pub source: AddressSource,
 }
 
 impl Address {
@@ -47,7 +47,7 @@ impl Address {
 
 /// Where an address is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AddressSource {
     /// An argument of the client.
     Argument(&'static str),
     /// An environment variable.
@@ -56,7 +56,7 @@ pub enum Source {
     File(PathBuf),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for AddressSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Argument(name) => f.write_str(name),
@@ -138,7 +138,7 @@ impl Client {
     fn all_addresses(self, environment: &Environment) -> Result<Vec<Address>> {
         let named = |&(name, family)| {
             let url = environment.variable(name)?.to_owned();
-            Some(Address { family, url, source: Source::Variable(name) })
+            Some(Address { family, url, source: AddressSource::Variable(name) })
         };
         // A `.env` does not replace variables, and Aider's own variables win over its file.
         let is_first =
@@ -160,7 +160,10 @@ impl Client {
     }
 
     /// Returns the texts in which addresses can be, with their keys.
-    fn sources(self, environment: &Environment) -> Result<Vec<(Source, String, ConfigFile)>> {
+    fn sources(
+        self,
+        environment: &Environment,
+    ) -> Result<Vec<(AddressSource, String, ConfigFile)>> {
         let mut files = Vec::new();
         for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
             match self.base_url_files(&scope, &Proxy::at(""), environment) {
@@ -183,13 +186,13 @@ impl Client {
             Self::Claude => environment.claude_settings()?,
             Self::Opencode => environment
                 .variable(OPENCODE_INLINE)
-                .map(|text| (Source::Variable(OPENCODE_INLINE), text.to_owned())),
+                .map(|text| (AddressSource::Variable(OPENCODE_INLINE), text.to_owned())),
             _ => None,
         };
         sources.extend(given.map(|(source, text)| (source, text, first)));
         for file in files {
             let text = read_text(&file.path)?.unwrap_or_default();
-            sources.push((Source::File(file.path.clone()), text, file));
+            sources.push((AddressSource::File(file.path.clone()), text, file));
         }
         Ok(sources)
     }
@@ -200,13 +203,13 @@ const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
 
 impl Environment {
     /// Returns what the argument `--settings` of Claude Code names: JSON, or a file.
-    pub(crate) fn claude_settings(&self) -> Result<Option<(Source, String)>> {
+    pub(crate) fn claude_settings(&self) -> Result<Option<(AddressSource, String)>> {
         let Some(given) = self.flags(&["--settings"]).last() else { return Ok(None) };
         if given.trim_start().starts_with('{') {
-            return Ok(Some((Source::Argument("--settings"), given.to_owned())));
+            return Ok(Some((AddressSource::Argument("--settings"), given.to_owned())));
         }
         let path = self.folder.join(given);
-        Ok(read_text(&path)?.map(|text| (Source::File(path), text)))
+        Ok(read_text(&path)?.map(|text| (AddressSource::File(path), text)))
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::settings::base_url;
-use crate::{Client, ConfigFile, Environment, Family, Format, Proxy, Scope, Source};
+use crate::{AddressSource, Client, ConfigFile, Environment, Family, Format, Proxy, Scope};
 
 /// How one process of a client is started.
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ impl Launch {
 /// flag wins over files, and the last such flag over the others.
 fn claude_args(args: &mut Vec<OsString>, url: &str, environment: &Environment) -> Result<()> {
     let given = environment.claude_settings()?;
-    let named = |error: ctx_core::Error, source: &Source| error.with("settings", source);
+    let named = |error: ctx_core::Error, source: &AddressSource| error.with("settings", source);
     let text = given.as_ref().map_or("{}", |(_, text)| text);
     let key = ["env", "ANTHROPIC_BASE_URL"].map(str::to_owned);
     let settings = Format::Json.set(text, &key, Some(&url.into()));

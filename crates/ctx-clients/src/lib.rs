@@ -22,7 +22,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
-pub use addresses::{Address, Source};
+pub use addresses::{Address, AddressSource};
 pub use client::Client;
 pub use environment::Environment;
 pub use format::Format;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Address, Client, Environment, Proxy, Source};
+use ctx_clients::{Address, AddressSource, Client, Environment, Proxy};
 use ctx_server::running::RunningServer;
 use tokio::process::Command;
 use tokio::task::JoinSet;
@@ -76,7 +76,7 @@ fn finding(
     let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
     let folder = &environment.folder;
     let project = match source {
-        Source::File(path) if path.starts_with(folder) && *folder != environment.home => {
+        AddressSource::File(path) if path.starts_with(folder) && *folder != environment.home => {
             " --project"
         }
         _ => "",
