@@ -3,7 +3,8 @@
 #
 #   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|claude|pi|openclaw|anthropic-runner|anthropic-runner-js|
 #                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all; codex to openclaw and
-#                         openai-agents also as CLIENT-compaction; aider-compaction; codex-compact-command; claude-, gemini- and opencode-retrieval; claude-, codex-, gemini- and opencode-hooks
+#                         openai-agents also as CLIENT-compaction; aider-compaction; codex-compact-command; claude-, gemini- and opencode-retrieval; claude-, codex-, gemini- and opencode-hooks;
+#                         claude-, codex-, pi- and openclaw-run
 #   tests/clients/run.sh --ci        sdk, codex, codex-compaction, gemini, gemini-compaction, pi, anthropic-runner and
 #                                    vercel-ai; installs nothing, 77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs

@@ -82,7 +82,7 @@ pub struct RoundReport {
     pub coverage: f64,
 }
 
-/// The audit of the exact text that was stored, against all messages that it stands for, over all
+/// The audit of the exact text that was stored, against all messages that it covers, over all
 /// rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

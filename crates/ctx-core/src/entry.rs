@@ -91,8 +91,8 @@ impl Entry {
         Self { hash: OnceLock::from(hash), ..self }
     }
 
-    /// Sets the entries that a summary stands for, oldest first. An earlier summary among them
-    /// stands for its own entries.
+    /// Sets the entries that a summary covers, oldest first. An earlier summary among them
+    /// covers its own entries.
     #[must_use]
     pub fn covering(self, covered: Vec<Arc<Entry>>) -> Self {
         Self { covered, ..self }
@@ -174,7 +174,7 @@ impl Entry {
         Ok(*self.hash.get_or_init(|| hash))
     }
 
-    /// Returns the recorded messages that a summary stands for, oldest first, without earlier
+    /// Returns the recorded messages that a summary covers, oldest first, without earlier
     /// summaries. Empty if they are unknown.
     #[must_use]
     pub fn originals(&self) -> Vec<Arc<Entry>> {

@@ -42,7 +42,7 @@ pub use working_state::{WORKING_STATE_TAGS, WorkingState};
 pub struct ExtractInput<'a> {
     /// The messages, oldest first.
     pub messages: &'a [CitedMessage],
-    /// The facts of these messages, and of the messages that the previous summary stands for.
+    /// The facts of these messages, and of the messages that the previous summary covers.
     pub facts: &'a LedgerFacts,
     /// The tasks of the whole session; without it, those of these messages.
     pub state: Option<&'a WorkingState>,

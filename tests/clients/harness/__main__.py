@@ -2,7 +2,7 @@
 
 import sys
 
-from . import clients, codex_server, hooks, libraries, openclaw, pi, proxied, retrieval, sdk
+from . import clients, codex_server, hooks, libraries, openclaw, pi, proxied, retrieval, run, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
@@ -24,6 +24,7 @@ COMMANDS = (
     openclaw.OpenClawCompaction,
     *retrieval.ALL,
     *hooks.ALL,
+    *run.ALL,
 )
 PROXIED = {c.name: c for c in COMMANDS}
 ALL = ["sdk", *PROXIED, "pi", "openclaw", *libraries.ALL]
@@ -56,6 +57,8 @@ def check(name):
         return proxied.check(PROXIED[name](), openclaw.turns)
     if PROXIED.get(name) in hooks.ALL:
         return hooks.check(PROXIED[name]())
+    if PROXIED.get(name) in run.ALL:
+        return run.check(PROXIED[name]())
     if PROXIED.get(name) in retrieval.ALL:
         return retrieval.check(PROXIED[name]())
     if name in PROXIED:

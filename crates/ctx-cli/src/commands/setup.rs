@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
 fn proxy(global: &Global, args: &Setup, home: &Home) -> anyhow::Result<Proxy> {
     if let Some(url) = &args.url {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            let error = Error::new(ErrorKind::InvalidInput, format!("'{url}' is no URL"));
+            let error = Error::new(ErrorKind::InvalidInput, format!("'{url}' is not a URL"));
             return Err(error.hint("use a URL such as http://127.0.0.1:8787").into());
         }
         return Ok(Proxy::at(url));
@@ -131,7 +131,7 @@ fn shown_diff(path: &Path, before: &str, after: &str) -> String {
     Redactor::builtin().redact_lines(&diff).text.into_owned()
 }
 
-/// Shows changes, and asks. Returns whether they are to be written.
+/// Shows changes, and asks. Returns whether to write them.
 fn confirm(args: &Setup, changes: &[Change], question: &str, out: &Out) -> anyhow::Result<bool> {
     if changes.is_empty() {
         return Ok(!args.dry_run);

@@ -99,7 +99,7 @@ fn bad_setups_say_what_to_do() {
         (&["setup", "qwen", "--yes"], "--upstream openai=http://gateway/v1"),
         (&["setup", "openclaw", "--yes"], "no provider with a baseUrl"),
         (&["setup", "pi", "--project", "--yes"], "leave out --project"),
-        (&["setup", "codex", "--url", "here"], "'here' is no URL"),
+        (&["setup", "codex", "--url", "here"], "'here' is not a URL"),
         (&["run", "--", "no-such-client-of-ctx"], "cannot start the client"),
         (&["run", "--", "openclaw"], "no provider with a baseUrl"),
     ] {

@@ -1,4 +1,4 @@
-//! The facts of everything that a summary stands for, over all rounds.
+//! The facts of everything that a summary covers, over all rounds.
 
 use ctx_core::Entry;
 use ctx_extract::WorkingState;
@@ -17,7 +17,7 @@ pub(super) struct SessionLedger {
     read: u64,
 }
 
-/// Reads the messages that the earlier summary stands for, and those before `cut`. The ledger of the
+/// Reads the messages that the earlier summary covers, and those before `cut`. The ledger of the
 /// last compaction is continued, if it is still in memory and has read the same messages.
 pub(super) fn read(history: &History, cut: usize) -> SessionLedger {
     let hashes = history.originals.iter().scan(0, |hash, entry| {

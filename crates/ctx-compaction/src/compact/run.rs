@@ -37,7 +37,7 @@ pub(super) struct CompactionRun {
     groups: Vec<u32>,
     /// The start of the split turn in `messages`.
     turn_start: Option<usize>,
-    /// The facts of all messages that the summary stands for, over all rounds.
+    /// The facts of all messages that the summary covers, over all rounds.
     pub(super) facts: LedgerFacts,
     pub(super) sources: SourceIndex,
     pub(super) files: FileLists,
@@ -91,7 +91,7 @@ impl CompactionRun {
         for fact in facts.required.iter_mut().chain(superseded) {
             fact.entry = short_ids.short(&fact.entry);
         }
-        // Without its messages, only the previous summary knows what it stands for.
+        // Without its messages, only the previous summary knows what it covers.
         if let Some(previous) = previous.filter(|_| history.originals.is_empty()) {
             previous_facts::add(&mut facts.required, previous);
         }

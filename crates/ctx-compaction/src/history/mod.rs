@@ -68,7 +68,7 @@ pub struct History {
     pub items: Vec<HistoryItem>,
     /// The summary of the history before them. Several summaries become one text.
     pub previous: Option<PreviousSummary>,
-    /// The messages that the earlier summary stands for, oldest first; empty if they are unknown.
+    /// The messages that the earlier summary covers, oldest first; empty if they are unknown.
     pub originals: Vec<Arc<Entry>>,
     /// The token ledger.
     pub ledger: TokenLedger,

@@ -1,5 +1,5 @@
 //! Anthropic's compactions: the edit `compact_20260112` of `context_management`, and the block
-//! `compaction` that stands for everything before it.
+//! `compaction` that covers everything before it.
 
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ pub(super) fn iteration(kind: &str, input: u64, output: u64) -> String {
     tokens.plain("output_tokens", output).end()
 }
 
-/// Returns the content of a compaction's block. One that failed has none, and stands for nothing.
+/// Returns the content of a compaction's block. One that failed has none, and covers nothing.
 pub(super) fn block_content(block: &RawValue) -> Option<Cow<'_, str>> {
     let [kind, content] = peek(block.get(), ["type", "content"]);
     content.filter(|_| kind.is_some_and(|kind| kind == "compaction"))

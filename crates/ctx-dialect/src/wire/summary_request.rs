@@ -265,7 +265,7 @@ impl SummaryRequest {
         }
     }
 
-    /// Returns the summary in an answer of the client's model, as it stands in later requests;
+    /// Returns the summary in an answer of the client's model, as later requests have it;
     /// `None` if there is none.
     #[must_use]
     pub fn summary(self, answer: &str) -> Option<&str> {

@@ -65,7 +65,7 @@ pub(super) struct RequestContext {
     pub(super) sent: Arc<CachedRequest>,
     /// The id of its last message.
     pub(super) last: String,
-    /// What a compaction of the provider in it stands for.
+    /// What a compaction of the provider in it covers.
     pub(super) originals: Option<CompactedOriginals>,
 }
 

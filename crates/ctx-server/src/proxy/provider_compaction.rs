@@ -37,7 +37,7 @@ pub(super) struct CompactibleRequest {
     _space: Arc<Vec<OwnedSemaphorePermit>>,
 }
 
-/// The messages that a provider's compaction in a request stands for.
+/// The messages that a provider's compaction in a request covers.
 #[derive(Clone, Debug)]
 pub(super) struct CompactedOriginals {
     /// The index of the unit with the compaction.
@@ -63,7 +63,7 @@ impl CompactibleRequest {
         asks.then(|| Arc::new(Self { proxy, client_request, body, _space: content.space() }))
     }
 
-    /// Saves the history that a compaction stands for, and audits the compaction if it can be read.
+    /// Saves the history that a compaction covers, and audits the compaction if it can be read.
     /// Returns the record of it, if the conversation is known.
     pub(super) async fn keep(
         self: &Arc<Self>,
@@ -81,7 +81,7 @@ impl CompactibleRequest {
         let this = self.clone();
         let keeping = tokio::task::spawn_blocking(move || {
             this.save(&content, session).unwrap_or_else(|error| {
-                let why = "the model cannot read what a compaction of the provider stands for";
+                let why = "the model cannot read what a compaction of the provider covers";
                 this.proxy.warn(&format!("{why}: {error}"));
                 None
             })

@@ -106,7 +106,7 @@ fn says(message: &str, text: &str) -> bool {
     !text.is_empty() && message.match_indices(text).any(is_whole)
 }
 
-/// Returns a quoted history as it stands in the request, whose own session this is.
+/// Returns a quoted history as it is in the request, whose own session this is.
 pub(super) fn quoted_text(
     quoted: &QuotedHistory,
     session: &HostedSession,

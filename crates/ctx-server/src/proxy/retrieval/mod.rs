@@ -50,7 +50,7 @@ pub(super) struct Retrieval {
     room: Tokens,
     /// The id of the last message of the request.
     last: String,
-    /// What a compaction of the provider in the request stands for.
+    /// What a compaction of the provider in the request covers.
     originals: Option<CompactedOriginals>,
 }
 

@@ -1,4 +1,4 @@
-//! What a provider's compaction stands for is kept, and the model can read it.
+//! What a provider's compaction covers is kept, and the model can read it.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ impl Way {
         }
     }
 
-    /// Returns the compaction as it stands in later requests.
+    /// Returns the compaction as later requests have it.
     fn compaction(self, content: &str) -> Value {
         match self.is_anthropic() {
             false => json!({ "type": "compaction", "encrypted_content": content }),
