@@ -116,6 +116,37 @@ impl Client {
         Ok(upstreams)
     }
 
+    /// Returns the servers whose addresses [`Setup`](crate::Setup) replaced by those that apply now,
+    /// where they are not the public ones.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`addresses`](Self::addresses).
+    pub fn replaced(
+        self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let mut settings = record::settings(records, self, &Scope::User)?;
+        let project = Scope::Project(environment.folder.clone());
+        settings.extend(record::settings(records, self, &project)?);
+        let original = |address: Address| {
+            let mut url = address.url;
+            // A setup may have replaced the address of an earlier one.
+            for setting in settings.iter().rev() {
+                if setting.after == *url {
+                    setting.before.as_ref()?.as_str()?.clone_into(&mut url);
+                }
+            }
+            let is_written = settings.iter().any(|setting| setting.after == *url);
+            (!is_public(&url) && !is_written).then_some((address.family, url))
+        };
+        let written = |address: &Address| {
+            settings.iter().any(|setting| setting.after == *address.url.as_str())
+        };
+        Ok(self.addresses(environment)?.into_iter().filter(written).filter_map(original).collect())
+    }
+
     /// Returns the profiles of Codex, each with the environment that selects it.
     #[must_use]
     pub fn profiles(self, environment: &Environment) -> Vec<(String, Environment)> {

@@ -73,10 +73,19 @@ pub(crate) fn records(
     Ok(found)
 }
 
+/// Returns the settings that setups of a client wrote in a scope, oldest first.
+pub(crate) fn settings(
+    folder: &Path,
+    client: Client,
+    scope: &Scope,
+) -> Result<Vec<RecordedSetting>> {
+    let files = records(folder, client, scope)?.into_iter().flat_map(|(_, record)| record.files);
+    Ok(files.flat_map(|file| file.settings).collect())
+}
+
 /// Returns the values that setups of a client wrote in a scope.
 pub(crate) fn written(folder: &Path, client: Client, scope: &Scope) -> Result<Vec<Value>> {
-    let files = records(folder, client, scope)?.into_iter().flat_map(|(_, record)| record.files);
-    Ok(files.flat_map(|file| file.settings).map(|setting| setting.after).collect())
+    Ok(settings(folder, client, scope)?.into_iter().map(|setting| setting.after).collect())
 }
 
 /// Returns a path for the next record: `0007-codex`, to which endings are added.

@@ -195,7 +195,8 @@ fn other_server(client: Client, key: &[String], family: Family, server: &Value) 
     let key = key.join(".");
     let message = format!("{client} sends its requests to another server already: {key} is {url}");
     Error::new(ErrorKind::Conflict, message).hint(format!(
-        "`ctx serve --upstream {}={url}` sends requests there; repeat this command with --replace",
+        "`ctx serve --background --replace --upstream {}={url}` sends requests there; then repeat \
+         this command, or give --replace to leave that server",
         family.name()
     ))
 }

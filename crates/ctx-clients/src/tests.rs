@@ -170,6 +170,8 @@ fn another_server_is_replaced_only_on_request() {
     );
     place.set_up(Client::Codex);
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
+    let replaced = Client::Codex.replaced(&place.records(), &place.environment).unwrap();
+    assert_eq!(replaced, [(Family::OpenAi, "http://gateway/v1".to_owned())]);
     let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment).unwrap();
     assert_eq!(launch.args, ["-c", "model_providers.my.base_url=\"http://127.0.0.1:8787/v1\""]);
 }
@@ -193,6 +195,8 @@ fn a_run_keeps_the_server_of_the_user() {
     assert_eq!(upstreams(&place, Client::Sdk), [other]);
     place.set_up(Client::Codex);
     assert_eq!(upstreams(&place, Client::Codex), [], "what ctx wrote is not a server");
+    let replaced = Client::Codex.replaced(&place.records(), &place.environment).unwrap();
+    assert_eq!(replaced, [], "it had the public one");
 }
 
 #[test]

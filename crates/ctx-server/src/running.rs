@@ -4,6 +4,7 @@
 //! lock when the process ends in any way, so a file that a killed server has left is not taken for
 //! a running one.
 
+use std::collections::BTreeMap;
 use std::fs::TryLockError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,9 @@ pub struct RunningServer {
     /// Whether each request needs its token.
     #[serde(default)]
     pub needs_token: bool,
+    /// Each API with the URL of its upstream; none in earlier versions.
+    #[serde(default)]
+    pub upstreams: BTreeMap<String, String>,
     /// What [`STOP_HEADER`] of a request to [`STOP_PATH`] has to be; none in earlier versions.
     #[serde(default)]
     pub stop_key: Option<String>,
@@ -57,6 +61,19 @@ pub fn stop_route(key: String, shutdown: Shutdown) -> Router {
     Router::new().route(STOP_PATH, post(stop))
 }
 
+impl RunningServer {
+    /// Whether it sends the requests of an API to that server: `http://HOST:PORT`, with or without
+    /// the version at its end.
+    #[must_use]
+    pub fn sends_to(&self, family: &str, url: &str) -> bool {
+        let root = |url: &str| {
+            let url = url.trim_end_matches('/');
+            url.strip_suffix("/v1").unwrap_or(url).to_owned()
+        };
+        self.upstreams.get(family).is_some_and(|known| root(known) == root(url))
+    }
+}
+
 /// The registration of a server. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Registration {
@@ -76,6 +93,7 @@ impl Registration {
         home: &Home,
         address: SocketAddr,
         needs_token: bool,
+        upstreams: BTreeMap<String, String>,
         patience: Duration,
     ) -> Result<Self> {
         let path = path(home);
@@ -89,6 +107,7 @@ impl Registration {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             needs_token,
+            upstreams,
             stop_key: Some(stop_key.clone()),
         };
         let text = serde_json::to_vec(&server)
@@ -185,7 +204,13 @@ mod tests {
     use super::*;
 
     fn register(home: &Home) -> Result<Registration> {
-        Registration::new(home, "0.0.0.0:1".parse().unwrap(), false, Duration::ZERO)
+        Registration::new(
+            home,
+            "0.0.0.0:1".parse().unwrap(),
+            false,
+            BTreeMap::new(),
+            Duration::ZERO,
+        )
     }
 
     #[test]

@@ -37,7 +37,11 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         let listen = setup::config(global)?.section::<ServerConfig>()?.listen;
         let mut own = vec![Proxy::at(&format!("http://{listen}"))];
         own.extend(server.iter().map(|server| Proxy::at(&server.url)));
-        let found = client.upstreams(&home.root.join("setup"), &environment)?;
+        let records = home.root.join("setup");
+        let mut found = client.upstreams(&records, &environment)?;
+        if server.is_none() {
+            found.extend(client.replaced(&records, &environment)?);
+        }
         let found = found.into_iter().filter(|(_, url)| !own.iter().any(|own| own.is_at(url)));
         flags.upstreams = found.map(|(family, url)| format!("{}={url}", family.name())).collect();
     }

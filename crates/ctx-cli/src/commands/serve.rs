@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         return background::stop(args, out);
     }
     if args.background {
-        return background::start(args, out);
+        return background::start(global, args, out);
     }
     background::detach(args);
     let (warnings, notes) = (Out::new(global), Out::new(global));
@@ -62,7 +62,9 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         let (home, urls) = (service.home.clone(), service.urls());
         let needs_token = service.server.needs_token();
         let service = service.open(&bound)?;
-        let registered = Registration::new(&home, bound.address(), needs_token, PATIENCE);
+        let upstreams = urls.iter().map(|(name, url)| ((*name).to_owned(), url.clone())).collect();
+        let registered =
+            Registration::new(&home, bound.address(), needs_token, upstreams, PATIENCE);
         if let Err(error) = &registered
             && error.kind() != ErrorKind::Locked
         {

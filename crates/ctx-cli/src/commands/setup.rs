@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_clients::{
-    Address, Client, Environment, OtherServer, Proxy, Restoration, Scope, Undo, diff,
+    Address, Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
 };
 use ctx_core::{Error, ErrorKind};
 use ctx_redact::Redactor;
@@ -40,7 +40,16 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     if args.mcp {
         files.push(client.mcp_file(&scope, &environment.own_program()?, &environment)?);
     }
-    let other = if args.replace { OtherServer::Replace } else { OtherServer::Refuse };
+    // What setups wrote, the plan replaces; an error of the configuration is an error of the plan.
+    let servers = client.upstreams(&records, &environment).unwrap_or_default();
+    let server = running(&home)?;
+    let is_sent = |(family, url): &(Family, String)| {
+        server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
+    };
+    let other = match args.replace || !servers.is_empty() && servers.iter().all(is_sent) {
+        true => OtherServer::Replace,
+        false => OtherServer::Refuse,
+    };
     let setup = ctx_clients::Setup::plan(client, scope, files, &records, other)?;
     let changes: Vec<_> = setup
         .files()
@@ -64,6 +73,14 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         out.note(format!("`{undo}` restores its files"));
     }
     let applied = client.addresses(&environment)?;
+    let is_left = |(_, url): &(Family, String)| !applied.iter().any(|found| found.url == *url);
+    for (family, url) in servers.iter().filter(|server| is_left(server) && !is_sent(server)) {
+        out.warn(format!(
+            "requests that went to {url}, and its key, go to the upstream of `ctx serve` now; \
+             `ctx serve --background --replace --upstream {}={url}` sends them there",
+            family.name()
+        ));
+    }
     if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
         let other = applied.first().map(|found| format!(": {} names {}", found.source, found.url));
         let other = other.unwrap_or_default();
@@ -72,7 +89,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
             client.id()
         ));
     }
-    if !args.dry_run && running(&home)?.is_none() {
+    if !args.dry_run && server.is_none() {
         out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
     }
     Ok(ExitCode::SUCCESS)

@@ -270,6 +270,8 @@ mod servers {
         let url = first["url"].as_str().expect("a URL").to_owned();
         assert_eq!(json(&room.ctx(&args)), first, "one for a home");
         assert_eq!(json(&room.ctx(&["setup", "--json"]))["proxy"], url.as_str());
+        let other = room.ctx(&["serve", "--background", "-u", "openai=http://127.0.0.1:9/v1"]);
+        assert!(other.code != Some(0) && other.stderr.contains("--replace"), "{}", other.stderr);
         let stream = begin(&url);
         let listen = url.trim_start_matches("http://").to_owned();
         let mut replace = room.command(&[
@@ -296,6 +298,26 @@ mod servers {
         assert!(stopped.stdout.contains(&url), "{} {}", stopped.stdout, stopped.stderr);
         assert!(TcpStream::connect(&listen).is_err());
         assert!(room.ctx(&["serve", "--stop"]).stderr.contains("no `ctx serve`"));
+    }
+
+    #[test]
+    fn a_setup_says_if_a_key_would_go_to_another_server() {
+        let room = Room::new();
+        room.write(".codex/config.toml", "openai_base_url = \"http://127.0.0.1:9/v1\"\n");
+        let serve = ["serve", "--background", "--json", "--listen", "127.0.0.1:0"];
+        json(&room.ctx(&serve));
+        let refused = room.ctx(&["setup", "codex", "--yes"]);
+        assert!(refused.code != Some(0) && refused.stderr.contains("--replace"));
+        let words = "--upstream openai=http://127.0.0.1:9/v1` sends them there";
+        let replaced = room.ctx(&["setup", "codex", "--replace", "--yes"]);
+        assert_eq!(replaced.code, Some(0), "{}", replaced.stderr);
+        assert!(replaced.stderr.contains(words), "{}", replaced.stderr);
+        assert_eq!(room.ctx(&["setup", "codex", "--undo", "--yes"]).code, Some(0));
+        let routed = [&serve[..], &["--replace", "-u", "openai=http://127.0.0.1:9/v1"]].concat();
+        json(&room.ctx(&routed));
+        let kept = room.ctx(&["setup", "codex", "--yes"]);
+        assert_eq!((kept.code, kept.stderr.contains(words)), (Some(0), false), "{}", kept.stderr);
+        assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 
     #[test]

@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
+use ctx_server::proxy::{Family, ServerConfig, Upstreams};
 use ctx_server::running::{RunningServer, STOP_HEADER, STOP_PATH, running, wait_until_ended};
 use ctx_session::Home;
 use serde_json::json;
 
-use crate::args::Serve;
+use super::service::shown;
+use crate::args::{Global, Serve};
 use crate::ask::ask;
+use crate::failure::misuse;
 use crate::out::Out;
-use crate::shutdown;
+use crate::{setup, shutdown};
 
 /// A larger log is set aside when a server starts.
 const MOST_LOG: u64 = 10 << 20;
@@ -24,13 +27,22 @@ const MOST_LOG: u64 = 10 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts this program again as a server without a terminal.
-pub(super) fn start(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let found = running(&home)?;
     if let Some(server) = found.as_ref().filter(|_| !args.replace) {
         if server.version != env!("CARGO_PKG_VERSION") {
             let version = &server.version;
             out.note(format!("it is version {version}: `--background --replace` takes over"));
+        }
+        let config: ServerConfig = setup::config(global)?.section()?;
+        let asked = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
+        let differs = |family: &Family| !server.sends_to(family.name(), &shown(&asked, *family));
+        if !args.upstreams.is_empty() && Family::ALL.iter().any(differs) {
+            let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
+                .with("url", &server.url)
+                .hint("`--background --replace` starts one with these upstreams in its place");
+            return Err(error.into());
         }
         return report(&(&server.url, server.pid), "already listens on", args, out);
     }

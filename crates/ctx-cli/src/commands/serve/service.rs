@@ -154,7 +154,7 @@ fn server(args: &Serve, config: &ServerConfig) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-fn shown(upstreams: &Upstreams, family: Family) -> String {
+pub(super) fn shown(upstreams: &Upstreams, family: Family) -> String {
     let url = upstreams.base(family);
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = url.host_str().unwrap_or_default();
