@@ -8,6 +8,7 @@ use ctx_core::{ErrorKind, Result};
 use serde_json::Value;
 
 use crate::files::read_text;
+use crate::record::RecordedSetting;
 use crate::settings::ConfigFile;
 use crate::setup::{is_public, several_servers};
 use crate::{Client, Environment, Family, Proxy, Scope, record};
@@ -100,12 +101,10 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let mut written = record::written(records, self, &Scope::User)?;
-        let project = Scope::Project(environment.folder.clone());
-        written.extend(record::written(records, self, &project)?);
+        let settings = self.written(records, environment)?;
         let mut upstreams: Vec<(Family, String)> = Vec::new();
         for address in self.addresses(environment)? {
-            if address.is_public() || written.contains(&Value::from(address.url.as_str())) {
+            if address.is_public() || is_written(&settings, &address.url) {
                 continue;
             }
             if upstreams.iter().any(|(known, _)| *known == address.family) {
@@ -127,9 +126,7 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let mut settings = record::settings(records, self, &Scope::User)?;
-        let project = Scope::Project(environment.folder.clone());
-        settings.extend(record::settings(records, self, &project)?);
+        let settings = self.written(records, environment)?;
         let original = |address: Address| {
             let mut url = address.url;
             // A setup may have replaced the address of an earlier one.
@@ -138,13 +135,20 @@ impl Client {
                     setting.before.as_ref()?.as_str()?.clone_into(&mut url);
                 }
             }
-            let is_written = settings.iter().any(|setting| setting.after == *url);
-            (!is_public(&url) && !is_written).then_some((address.family, url))
+            let is_server = !is_public(&url) && !is_written(&settings, &url);
+            is_server.then_some((address.family, url))
         };
-        let written = |address: &Address| {
-            settings.iter().any(|setting| setting.after == *address.url.as_str())
-        };
-        Ok(self.addresses(environment)?.into_iter().filter(written).filter_map(original).collect())
+        let mut addresses = self.addresses(environment)?;
+        addresses.retain(|address| is_written(&settings, &address.url));
+        Ok(addresses.into_iter().filter_map(original).collect())
+    }
+
+    /// Returns the settings that setups wrote for the user and for the folder.
+    fn written(self, records: &Path, environment: &Environment) -> Result<Vec<RecordedSetting>> {
+        let mut settings = record::settings(records, self, &Scope::User)?;
+        let project = Scope::Project(environment.folder.clone());
+        settings.extend(record::settings(records, self, &project)?);
+        Ok(settings)
     }
 
     /// Returns the profiles of Codex, each with the environment that selects it.
@@ -227,6 +231,11 @@ impl Client {
         }
         Ok(sources)
     }
+}
+
+/// Whether a setup wrote an address.
+fn is_written(settings: &[RecordedSetting], url: &str) -> bool {
+    settings.iter().any(|setting| setting.after == *url)
 }
 
 /// The variable with a configuration of opencode, which wins over its files.

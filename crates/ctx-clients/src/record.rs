@@ -83,11 +83,6 @@ pub(crate) fn settings(
     Ok(files.flat_map(|file| file.settings).collect())
 }
 
-/// Returns the values that setups of a client wrote in a scope.
-pub(crate) fn written(folder: &Path, client: Client, scope: &Scope) -> Result<Vec<Value>> {
-    Ok(settings(folder, client, scope)?.into_iter().map(|setting| setting.after).collect())
-}
-
 /// Returns a path for the next record: `0007-codex`, to which endings are added.
 pub(crate) fn next(folder: &Path, client: Client) -> Result<PathBuf> {
     let paths =

@@ -35,12 +35,14 @@ pub struct FileEdit {
 }
 
 /// What happens to the address of another server in a client's configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OtherServer {
     /// It is an error.
     Refuse,
     /// It is replaced.
     Replace,
+    /// It is replaced if it is one of these, else it is an error.
+    ReplaceOneOf(Vec<String>),
 }
 
 impl FileEdit {
@@ -59,20 +61,25 @@ impl Setup {
     /// # Errors
     ///
     /// `Corrupt` if a file is malformed; `Io` if it cannot be read or may not be written; `Conflict`
-    /// if it names another server, which is neither public nor from an earlier setup, or several
-    /// servers with one API.
+    /// if it names another server that may not be replaced, which is neither public nor from an
+    /// earlier setup, or several servers with one API.
     pub fn plan(
         client: Client,
         scope: Scope,
         files: Vec<ConfigFile>,
         records: &Path,
-        other: OtherServer,
+        other: &OtherServer,
     ) -> Result<Self> {
-        let written = record::written(records, client, &scope)?;
+        let written = record::settings(records, client, &scope)?;
         let mut setup = Self { client, scope, files: Vec::new() };
         for file in files {
             setup.plan_file(file, |value| {
-                other == OtherServer::Replace || written.contains(value)
+                written.iter().any(|setting| setting.after == *value)
+                    || match other {
+                        OtherServer::Refuse => false,
+                        OtherServer::Replace => true,
+                        OtherServer::ReplaceOneOf(urls) => urls.iter().any(|url| *value == **url),
+                    }
             })?;
         }
         setup.files.retain(|file| file.before.as_ref() != Some(&file.after));

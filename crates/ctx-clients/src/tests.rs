@@ -37,7 +37,7 @@ impl Place {
         path
     }
 
-    fn plan_at(&self, client: Client, url: &str, other: OtherServer) -> ctx_core::Result<Setup> {
+    fn plan_at(&self, client: Client, url: &str, other: &OtherServer) -> ctx_core::Result<Setup> {
         let scope = scope_of(client, &self.environment.folder);
         let mut files = client.base_url_files(&scope, &Proxy::at(url), &self.environment)?;
         files.extend(client.mcp_file(&scope, "ctx", &self.environment).ok());
@@ -45,7 +45,7 @@ impl Place {
     }
 
     fn set_up(&self, client: Client) -> Setup {
-        let setup = self.plan_at(client, URL, OtherServer::Replace).unwrap();
+        let setup = self.plan_at(client, URL, &OtherServer::Replace).unwrap();
         setup.apply(&self.records()).unwrap();
         setup
     }
@@ -110,7 +110,7 @@ fn every_client_is_set_up_and_restored_byte_for_byte() {
         let before = place.files();
         for client in Client::ALL {
             assert!(!place.set_up(client).files().is_empty(), "{client}");
-            let again = place.plan_at(client, URL, OtherServer::Refuse).unwrap();
+            let again = place.plan_at(client, URL, &OtherServer::Refuse).unwrap();
             assert!(again.files().is_empty(), "{client} is set up already");
         }
         let written: Vec<_> =
@@ -133,7 +133,7 @@ fn setups_are_undone_to_the_first() {
     let place = Place::new();
     let path = place.write(".codex/config.toml", "model = 'x'\n");
     place.set_up(Client::Codex);
-    let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9", OtherServer::Refuse);
+    let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9", &OtherServer::Refuse);
     other_port.unwrap().apply(&place.records()).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("127.0.0.1:9/v1"));
     place.undo(Client::Codex);
@@ -162,12 +162,18 @@ fn another_server_is_replaced_only_on_request() {
     let place = Place::new();
     let text = "model_provider = 'my'\n[model_providers.my]\nbase_url = 'http://gateway/v1'\n";
     let path = place.write(".codex/config.toml", text);
-    let error = place.plan_at(Client::Codex, URL, OtherServer::Refuse).unwrap_err();
+    let error = place.plan_at(Client::Codex, URL, &OtherServer::Refuse).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(
         error.hint_text().unwrap().contains("--upstream openai=http://gateway/v1"),
         "{error:?}"
     );
+    let one_of = |url: &str| {
+        let other = OtherServer::ReplaceOneOf(vec![url.to_owned()]);
+        place.plan_at(Client::Codex, URL, &other).map_err(|error| error.kind())
+    };
+    assert!(one_of("http://gateway/v1").is_ok());
+    assert_eq!(one_of("http://other/v1").err(), Some(ErrorKind::Conflict));
     place.set_up(Client::Codex);
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
     let replaced = Client::Codex.replaced(&place.records(), &place.environment).unwrap();
@@ -318,7 +324,7 @@ fn servers_with_different_keys_do_not_become_one() {
     let two =
         r#"{"models":{"providers":{"a":{"baseUrl":"http://a/v1"},"b":{"baseUrl":"http://b/v1"}}}}"#;
     place.write(".openclaw/openclaw.json", two);
-    let error = place.plan_at(Client::Openclaw, URL, OtherServer::Replace).unwrap_err();
+    let error = place.plan_at(Client::Openclaw, URL, &OtherServer::Replace).unwrap_err();
     assert!(error.to_string().contains("several servers"), "{error}");
 }
 
@@ -362,7 +368,7 @@ fn links_and_permissions_stay_and_read_only_files_are_errors() {
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
     place.undo(Client::Aider);
     fs::set_permissions(&target, fs::Permissions::from_mode(0o440)).unwrap();
-    let error = place.plan_at(Client::Aider, URL, OtherServer::Refuse).unwrap_err();
+    let error = place.plan_at(Client::Aider, URL, &OtherServer::Refuse).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
@@ -370,7 +376,7 @@ fn links_and_permissions_stay_and_read_only_files_are_errors() {
 fn a_file_that_changes_after_the_plan_is_not_written() {
     let place = Place::new();
     let path = place.write(".qwen/.env", "A=1\n");
-    let setup = place.plan_at(Client::Qwen, URL, OtherServer::Refuse).unwrap();
+    let setup = place.plan_at(Client::Qwen, URL, &OtherServer::Refuse).unwrap();
     fs::write(&path, "A=2\n").unwrap();
     let error = setup.apply(&place.records()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);

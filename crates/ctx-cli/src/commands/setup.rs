@@ -40,17 +40,17 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     if args.mcp {
         files.push(client.mcp_file(&scope, &environment.own_program()?, &environment)?);
     }
-    // What setups wrote, the plan replaces; an error of the configuration is an error of the plan.
-    let servers = client.upstreams(&records, &environment).unwrap_or_default();
     let server = running(&home)?;
-    let is_sent = |(family, url): &(Family, String)| {
+    // An error of the configuration is an error of the plan.
+    let servers = client.upstreams(&records, &environment).unwrap_or_default();
+    let (served, lost): (Vec<_>, Vec<_>) = servers.into_iter().partition(|(family, url)| {
         server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
-    };
-    let other = match args.replace || !servers.is_empty() && servers.iter().all(is_sent) {
+    });
+    let other = match args.replace {
         true => OtherServer::Replace,
-        false => OtherServer::Refuse,
+        false => OtherServer::ReplaceOneOf(served.into_iter().map(|(_, url)| url).collect()),
     };
-    let setup = ctx_clients::Setup::plan(client, scope, files, &records, other)?;
+    let setup = ctx_clients::Setup::plan(client, scope, files, &records, &other)?;
     let changes: Vec<_> = setup
         .files()
         .iter()
@@ -73,26 +73,35 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         out.note(format!("`{undo}` restores its files"));
     }
     let applied = client.addresses(&environment)?;
-    let is_left = |(_, url): &(Family, String)| !applied.iter().any(|found| found.url == *url);
-    for (family, url) in servers.iter().filter(|server| is_left(server) && !is_sent(server)) {
+    warn_of_lost(&lost, &applied, out);
+    if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
+        warn_of_winner(client, applied.first(), out);
+    }
+    if !args.dry_run && server.is_none() {
+        out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Warns of the servers that no longer get requests, although the proxy does not send them there.
+fn warn_of_lost(lost: &[(Family, String)], applied: &[Address], out: &Out) {
+    for (family, url) in lost.iter().filter(|(_, url)| applied.iter().all(|a| a.url != *url)) {
         out.warn(format!(
             "requests that went to {url}, and its key, go to the upstream of `ctx serve` now; \
              `ctx serve --background --replace --upstream {}={url}` sends them there",
             family.name()
         ));
     }
-    if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
-        let other = applied.first().map(|found| format!(": {} names {}", found.source, found.url));
-        let other = other.unwrap_or_default();
-        out.warn(format!(
-            "in this folder other settings win{other}; `ctx setup {} --project` sets it here too",
-            client.id()
-        ));
-    }
-    if !args.dry_run && server.is_none() {
-        out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
-    }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Warns that the address of another source applies, and not that of the setup.
+fn warn_of_winner(client: Client, winner: Option<&Address>, out: &Out) {
+    let other = winner.map(|found| format!(": {} names {}", found.source, found.url));
+    let other = other.unwrap_or_default();
+    out.warn(format!(
+        "in this folder other settings win{other}; `ctx setup {} --project` sets it here too",
+        client.id()
+    ));
 }
 
 /// Returns the proxy that clients are pointed at.
