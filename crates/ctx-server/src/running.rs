@@ -66,10 +66,10 @@ impl RunningServer {
     /// the version at its end.
     #[must_use]
     pub fn sends_to(&self, family: &str, url: &str) -> bool {
-        let root = |url: &str| {
+        fn root(url: &str) -> &str {
             let url = url.trim_end_matches('/');
-            url.strip_suffix("/v1").unwrap_or(url).to_owned()
-        };
+            url.strip_suffix("/v1").unwrap_or(url)
+        }
         self.upstreams.get(family).is_some_and(|known| root(known) == root(url))
     }
 }

@@ -176,9 +176,7 @@ impl Proxied {
         let url = receiver.recv().expect("it listens");
         Self { url, upstream: None, proxy, shutdown, thread: Some(thread), _home: home }
     }
-}
 
-impl Proxied {
     /// Returns the provider of [`start`](Self::start).
     fn upstream(&self) -> &Fast {
         self.upstream.as_ref().expect("it was started with one")

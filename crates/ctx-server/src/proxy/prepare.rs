@@ -1,12 +1,11 @@
 //! Converts a client's body to the provider's.
 
-use ctx_core::text::Slice;
-use ctx_trace::Record;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use ctx_core::text::Slice;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::Object;
 use ctx_dialect::wire::{
@@ -14,6 +13,7 @@ use ctx_dialect::wire::{
     with_previous_response, with_tools,
 };
 use ctx_model::Overflow;
+use ctx_trace::Record;
 use memchr::memmem;
 use serde::de::IgnoredAny;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
-use ctx_server::proxy::{Family, ServerConfig, Upstreams};
+use ctx_server::proxy::{ServerConfig, Upstreams};
 use ctx_server::running::{RunningServer, STOP_HEADER, STOP_PATH, running, wait_until_ended};
 use ctx_session::Home;
 use serde_json::json;
 
-use super::service::shown;
+use super::service::upstream_urls;
 use crate::args::{Global, Serve};
 use crate::ask::ask;
 use crate::failure::misuse;
@@ -37,8 +37,8 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         }
         let config: ServerConfig = setup::config(global)?.section()?;
         let asked = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
-        let differs = |family: &Family| !server.sends_to(family.name(), &shown(&asked, *family));
-        if !args.upstreams.is_empty() && Family::ALL.iter().any(differs) {
+        let differs = |(name, url): &(&str, String)| !server.sends_to(name, url);
+        if !args.upstreams.is_empty() && upstream_urls(&asked).iter().any(differs) {
             let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
                 .with("url", &server.url)
                 .hint("`--background --replace` starts one with these upstreams in its place");

@@ -88,7 +88,7 @@ impl Service {
 
     /// Returns each API with the URL of its upstream, without credentials and query.
     pub(crate) fn urls(&self) -> [(&'static str, String); 4] {
-        Family::ALL.map(|family| (family.name(), shown(&self.upstreams, family)))
+        upstream_urls(&self.upstreams)
     }
 
     /// Opens conversations, records, memory and sessions for a server at an address.
@@ -154,11 +154,15 @@ fn server(args: &Serve, config: &ServerConfig) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-pub(super) fn shown(upstreams: &Upstreams, family: Family) -> String {
-    let url = upstreams.base(family);
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let host = url.host_str().unwrap_or_default();
-    format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
+/// Returns each API with its URL, without credentials and query.
+pub(super) fn upstream_urls(upstreams: &Upstreams) -> [(&'static str, String); 4] {
+    Family::ALL.map(|family| {
+        let url = upstreams.base(family);
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let host = url.host_str().unwrap_or_default();
+        let path = url.path().trim_end_matches('/');
+        (family.name(), format!("{}://{host}{port}{path}", url.scheme()))
+    })
 }
 
 /// Parses the maximum size of a request body.

@@ -55,9 +55,12 @@ impl Attempt<'_> {
             growth: ledger.corrected(growth(session)),
         };
         let is_worth_it = || {
-            !conversation.background.is_running()
-                && (self.is_uncached(conversation, session)
-                    || self.prices(session).is_some_and(|prices| swap().pays(prices)))
+            if conversation.background.is_running() {
+                return false;
+            }
+            let lifetime = cache_lifetime(self.client_request.protocol(), self.request.body());
+            self.is_uncached(conversation, session, lifetime)
+                || self.prices(session, lifetime).is_some_and(|prices| swap().pays(prices))
         };
         if before <= threshold && retry.is_none() && !is_worth_it() {
             return Ok(None);
@@ -80,22 +83,25 @@ impl Attempt<'_> {
 
     /// Whether the provider's cache of the last request cannot be used: it is too old, or the model,
     /// the instructions or the tools differ.
-    fn is_uncached(&self, conversation: &Conversation, session: &HostedSession) -> bool {
-        let lifetime = cache_lifetime(self.client_request.protocol(), self.request.body());
+    fn is_uncached(
+        &self,
+        conversation: &Conversation,
+        session: &HostedSession,
+        lifetime: Duration,
+    ) -> bool {
         let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
         session.last_request.is_some_and(|at| clock::now().0 - at.0 > millis)
             || conversation.cached().is_some_and(|cached| !cached.has_head(&self.head()))
     }
 
-    /// Returns the prices of the request's model, if those of its cache are known.
-    fn prices(&self, session: &HostedSession) -> Option<Prices> {
+    /// Returns the prices of the request's model with a cache of that lifetime, if those of its cache
+    /// are known.
+    fn prices(&self, session: &HostedSession, lifetime: Duration) -> Option<Prices> {
         let has_cache = |prices: &Prices| prices.cache_read.is_some();
         let known = || Catalogue::embedded().find(self.request.model.as_deref()?);
         let prices = session.resolved.prices.filter(has_cache);
         let prices = prices.or_else(|| known().map(|model| model.prices).filter(has_cache))?;
-        let protocol = self.client_request.protocol();
-        let is_hour =
-            protocol == Protocol::Messages && cache_lifetime(protocol, self.request.body()) == HOUR;
+        let is_hour = self.client_request.protocol() == Protocol::Messages && lifetime == HOUR;
         Some(prices.with_hour_writes(if is_hour { 1.0 } else { 0.0 }))
     }
 

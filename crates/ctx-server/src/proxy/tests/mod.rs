@@ -32,7 +32,6 @@ use ctx_model::header::{HeaderMap, HeaderName};
 use ctx_model::{Client, Method, Request, StatusCode, Url};
 use ctx_session::Home;
 use ctx_testkit::provider::FakeProvider;
-use ctx_trace as trace;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -131,7 +130,7 @@ impl Rig {
             note: Box::new(move |text| noted.lock().unwrap().push(text.to_owned())),
         };
         let records = path.join("proxy/traces");
-        let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
+        let trace = Arc::new(Trace::at(records, ctx_trace::TraceLimits::default()).unwrap());
         let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
         let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();
         let (url, shutdown) = (bound.url(), Shutdown::default());
@@ -175,7 +174,7 @@ impl Rig {
     }
 
     /// Returns the records of the only conversation.
-    async fn records(&self) -> Vec<Arc<trace::Record>> {
+    async fn records(&self) -> Vec<Arc<ctx_trace::Record>> {
         let mut sessions = self.proxy.trace().sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
         sessions.pop().unwrap().requests

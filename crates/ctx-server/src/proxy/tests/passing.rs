@@ -75,7 +75,7 @@ async fn every_api_passes_streamed_and_whole() {
     }
     let sessions = rig.proxy.trace().sessions();
     let all = sessions.iter().flat_map(|session| &session.requests);
-    assert_eq!(all.filter(|record| record.outcome == trace::RequestOutcome::Ok).count(), 8);
+    assert_eq!(all.filter(|record| record.outcome == ctx_trace::RequestOutcome::Ok).count(), 8);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn refusals_other_than_overflows_pass_unchanged() {
         let direct = send(&rig.client, &direct, Method::POST, path, &headers, body.into()).await;
         assert_eq!(content(through), content(direct), "{kind:?}");
         assert_eq!(rig.provider.count(), 2, "{kind:?}");
-        assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Refused);
+        assert_eq!(rig.records().await[0].outcome, ctx_trace::RequestOutcome::Refused);
     }
 }
 
@@ -163,11 +163,11 @@ async fn a_disconnected_client_ends_the_provider_request() {
     drop(response);
     assert_eq!(rig.provider.ended(1).await, Outcome::Abandoned);
     let record = loop {
-        if let trace::TraceEvent::Recorded(record) = events.recv().await.unwrap() {
+        if let ctx_trace::TraceEvent::Recorded(record) = events.recv().await.unwrap() {
             break record;
         }
     };
-    assert_eq!(record.outcome, trace::RequestOutcome::Abandoned);
+    assert_eq!(record.outcome, ctx_trace::RequestOutcome::Abandoned);
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn a_refused_request_is_retried_smaller_before_the_client_sees_it() {
     for session in rig.proxy.trace().sessions() {
         let record = &session.requests[0];
         assert!((2..=4).contains(&record.attempts), "{record:?}");
-        assert_eq!((record.outcome, record.status), (trace::RequestOutcome::Ok, Some(200)));
+        assert_eq!((record.outcome, record.status), (ctx_trace::RequestOutcome::Ok, Some(200)));
         assert!(record.compaction.is_some());
     }
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
@@ -91,7 +91,7 @@ async fn the_last_refusal_reaches_the_client_if_all_retries_fail() {
         let path = "/v1/chat/completions";
         let direct = send(&rig.client, &url, Method::POST, path, &[], body).await;
         assert_eq!(got.body, direct.body, "the client gets the provider's own error");
-        assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Refused);
+        assert_eq!(rig.records().await[0].outcome, ctx_trace::RequestOutcome::Refused);
     }
 }
 
@@ -109,7 +109,7 @@ async fn a_refusal_after_the_first_content_reaches_the_client() {
     let got = rig.chat(&session(4, 100)).await;
     assert_eq!(got.body, text);
     assert_eq!(rig.provider.count(), 1);
-    assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Failed);
+    assert_eq!(rig.records().await[0].outcome, ctx_trace::RequestOutcome::Failed);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn the_providers_count_corrects_the_estimate() {
     assert!(records.iter().all(|record| record.prompt_tokens.is_some_and(|n| n > 3_000)));
     assert!(records[1].cached_tokens.is_some_and(|n| n > 3_000), "{records:?}");
     // The estimate of the second request matches the provider's count of the first.
-    let off = |record: &trace::Record| {
+    let off = |record: &ctx_trace::Record| {
         let counted = record.prompt_tokens.unwrap() as f64;
         (record.sent_tokens.get() as f64 / counted - 1.0).abs()
     };

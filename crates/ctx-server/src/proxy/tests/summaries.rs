@@ -140,7 +140,7 @@ fn the_summary_model_must_be_configured() {
         warn: Box::new(|_| {}),
     };
     let records = home.path().join("records");
-    let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
+    let trace = Arc::new(Trace::at(records, ctx_trace::TraceLimits::default()).unwrap());
     let error = Proxy::new(settings, trace, Metrics::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("agents.defaults.compaction.model"), "{error}");
