@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_clients::{
-    Address, Client, Environment, Family, OtherServer, Proxy, Restoration, Scope, Undo, diff,
+    Address, Client, Environment, Family, FileEdit, OtherServer, Proxy, Restoration, Scope, Undo,
+    diff,
 };
 use ctx_core::{Error, ErrorKind};
 use ctx_redact::Redactor;
@@ -51,12 +52,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         false => OtherServer::ReplaceOneOf(served.into_iter().map(|(_, url)| url).collect()),
     };
     let setup = ctx_clients::Setup::plan(client, scope, files, &records, &other)?;
-    let changes: Vec<_> = setup
-        .files()
-        .iter()
-        .map(|file| (&file.path, file.before.clone().unwrap_or_default(), file.after.clone()))
-        .map(|(path, before, after)| (path.clone(), shown_diff(path, &before, &after)))
-        .collect();
+    let changes: Vec<_> = setup.files().iter().map(change).collect();
     let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
         setup.apply(&records)?;
@@ -137,6 +133,11 @@ fn configured(global: &Global) -> anyhow::Result<String> {
 
 /// A file, and its change as a diff.
 type Change = (PathBuf, String);
+
+fn change(file: &FileEdit) -> Change {
+    let before = file.before.as_deref().unwrap_or_default();
+    (file.path.clone(), shown_diff(&file.path, before, &file.after))
+}
 
 /// Prints changes, unless the output is JSON.
 fn show(args: &Setup, changes: &[Change], out: &Out) -> anyhow::Result<()> {
