@@ -175,7 +175,7 @@ pub(crate) enum Command {
 /// An HTML page.
 #[derive(Debug, Args)]
 pub(crate) struct Page {
-    /// Write a self-contained page with charts and every figure
+    /// Write a self-contained page with every figure
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Let the page replace a file that is not an earlier page

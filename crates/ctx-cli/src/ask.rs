@@ -45,13 +45,22 @@ pub(crate) fn ask(
     })
 }
 
+/// Whether a proxy got requests since a time in milliseconds; `None` if it does not answer.
+pub(crate) fn has_passed(url: &str, since: i64) -> Option<bool> {
+    let said = json(url, &format!("/api/status?since={since}"))?;
+    Some(said["requests"].as_u64()? > 0)
+}
+
 /// Returns the status of the newest conversation in a folder, or in an unknown one, with a request since
 /// a time in milliseconds.
 pub(crate) fn status(url: &str, since: i64, folder: &str) -> Option<Status> {
     let folder = utf8_percent_encode(folder, NON_ALPHANUMERIC);
     let path = format!("/api/status?since={since}&project={folder}");
-    let answer = ask(url, "GET", &path, &[], "").ok()?;
+    serde_json::from_value(json(url, &path)?["status"].take()).ok()
+}
+
+fn json(url: &str, path: &str) -> Option<Value> {
+    let answer = ask(url, "GET", path, &[], "").ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
-    let mut said: Value = serde_json::from_str(body).ok()?;
-    serde_json::from_value(said["status"].take()).ok()
+    serde_json::from_str(body).ok()
 }

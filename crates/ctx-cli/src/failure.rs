@@ -28,6 +28,18 @@ impl std::error::Error for Misuse {
     }
 }
 
+/// The user answered a question with no.
+#[derive(Debug)]
+pub(crate) struct Declined;
+
+impl fmt::Display for Declined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing was changed")
+    }
+}
+
+impl std::error::Error for Declined {}
+
 /// Marks an error as an argument error, which has its own exit code.
 pub(crate) fn misuse(error: Error) -> anyhow::Error {
     Misuse(error).into()

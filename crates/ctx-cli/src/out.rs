@@ -14,6 +14,7 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::args::Global;
+use crate::failure::Declined;
 use crate::format::{bytes, counted, escaped, escaped_json, shortened, wrapped};
 pub(crate) use crate::table::{Cell, DIM, Table, table, terminal_columns};
 
@@ -130,7 +131,7 @@ impl Out {
     ///
     /// # Errors
     ///
-    /// `Cancelled` for any answer but yes; `InvalidInput` without a terminal.
+    /// [`Declined`] for any answer but yes; `InvalidInput` without a terminal.
     pub(crate) fn ask(&self, question: &str) -> anyhow::Result<()> {
         let yes = "use --yes to confirm without a question";
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
@@ -146,11 +147,14 @@ impl Out {
         if matches!(answer.trim(), "y" | "Y" | "yes" | "Yes") {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Cancelled, "nothing was changed").hint(yes).into())
+        Err(Declined.into())
     }
 
     /// Prints an error with its cause and hint.
     pub(crate) fn error(&self, error: &anyhow::Error) {
+        if error.is::<Declined>() {
+            return self.note(error.to_string());
+        }
         let mut printed = error.to_string();
         eprintln!("{RED}error:{RED:#} {}", wrapped_note(&printed, NOTE + 1));
         for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -1,11 +1,15 @@
 //! The clients.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
 use ctx_core::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
+
+/// Programs that start the program or the package after them.
+const RUNNERS: [&str; 6] = ["node", "bun", "npx", "bunx", "uvx", "pipx"];
 
 /// An agent that can send its requests through the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,11 +82,48 @@ impl Client {
         }
     }
 
-    /// Returns the client whose program this is, by its file name.
+    /// Returns the last part of the name of its package in the registry of its language.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-code",
+            Self::Gemini => "gemini-cli",
+            Self::Opencode => "opencode-ai",
+            Self::Qwen => "qwen-code",
+            Self::Pi => "pi-coding-agent",
+            Self::Codex | Self::Openclaw | Self::Aider | Self::Sdk => self.id(),
+        }
+    }
+
+    /// Returns the client that a command starts, and how many words of it come before the arguments
+    /// of the client. The client is the program, by its file name, or what an interpreter or a runner
+    /// of packages starts: `node .../@openai/codex/bin/codex.js`, `npx @openai/codex`.
     #[must_use]
-    pub fn of_program(program: &Path) -> Option<Self> {
-        let stem = program.file_stem()?.to_str()?;
-        Self::ALL.into_iter().find(|client| client.id() == stem && *client != Self::Sdk)
+    pub fn of_command(command: &[OsString]) -> (Self, usize) {
+        let stem = |word: &OsString| Path::new(word).file_stem()?.to_str().map(str::to_owned);
+        let named = |stem: &str| {
+            Self::ALL.into_iter().find(|client| *client != Self::Sdk && client.id() == stem)
+        };
+        let Some(program) = command.first().and_then(stem) else { return (Self::Sdk, 1) };
+        if let Some(client) = named(&program) {
+            return (client, 1);
+        }
+        if RUNNERS.contains(&program.as_str()) {
+            let begins = |word: &&OsString| !word.to_string_lossy().starts_with('-');
+            let script = command.iter().skip(1).position(|word| begins(&word));
+            if let Some(at) = script {
+                let word = command[at + 1].to_string_lossy();
+                let mut parts = word.split(['/', '\\']).map(|part| {
+                    part.split('@').next().filter(|name| !name.is_empty()).unwrap_or(part)
+                });
+                let of_package =
+                    |name| Self::ALL.into_iter().find(|client: &Self| client.package() == name);
+                let found = parts.find_map(of_package).or_else(|| named(&stem(&command[at + 1])?));
+                if let Some(client) = found.filter(|client| *client != Self::Sdk) {
+                    return (client, at + 2);
+                }
+            }
+        }
+        (Self::Sdk, 1)
     }
 }
 
@@ -120,9 +161,21 @@ mod tests {
             assert_eq!(client.id().parse::<Client>().unwrap(), client);
         }
         assert_eq!("Claude-Code".parse::<Client>().unwrap(), Client::Claude);
-        assert_eq!(Client::of_program(Path::new("/opt/bin/codex")), Some(Client::Codex));
-        assert_eq!(Client::of_program(Path::new("gemini.cmd")), Some(Client::Gemini));
-        assert_eq!(Client::of_program(Path::new("sdk")), None);
+        for (command, client, words) in [
+            ("/opt/bin/codex exec", Client::Codex, 1),
+            ("gemini.cmd", Client::Gemini, 1),
+            ("sdk", Client::Sdk, 1),
+            ("node --no-warnings /n/@anthropic-ai/claude-code/cli.js -p hi", Client::Claude, 3),
+            ("npx --yes @openai/codex@0.169.0 exec", Client::Codex, 3),
+            ("bunx opencode-ai run", Client::Opencode, 2),
+            ("uvx aider --model m", Client::Aider, 2),
+            ("node agent.js codex", Client::Sdk, 1),
+            ("python codex", Client::Sdk, 1),
+            ("node", Client::Sdk, 1),
+        ] {
+            let parts: Vec<_> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(Client::of_command(&parts), (client, words), "{command}");
+        }
         let error = "cursor".parse::<Client>().unwrap_err();
         assert!(error.hint_text().unwrap().contains("codex, gemini"));
     }

@@ -18,6 +18,7 @@ mod record;
 mod settings;
 mod setup;
 mod undo;
+mod windows;
 
 #[cfg(test)]
 mod tests;

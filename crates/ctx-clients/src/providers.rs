@@ -97,7 +97,7 @@ pub(crate) fn codex_provider(config: &Path, environment: &Environment) -> Result
     Ok(get(&["model_providers", &name, "base_url"])?.map(|_| name))
 }
 
-fn value_at(path: &Path, format: Format, key: &[&str]) -> Result<Option<Value>> {
+pub(crate) fn value_at(path: &Path, format: Format, key: &[&str]) -> Result<Option<Value>> {
     let text = read_text(path)?.unwrap_or_default();
     let key: Vec<_> = key.iter().map(|name| (*name).to_owned()).collect();
     format.get(&text, &key).map_err(|error| error.with("path", path.display()))

@@ -253,7 +253,7 @@ impl Client {
         Ok(ConfigFile { path, format, settings: vec![setting] })
     }
 
-    fn settings_path(self, scope: &Scope, environment: &Environment) -> Result<PathBuf> {
+    pub(crate) fn settings_path(self, scope: &Scope, environment: &Environment) -> Result<PathBuf> {
         let at = |variable, folder: &str, file| environment.folder_of(variable, folder).join(file);
         Ok(match (self, scope) {
             (Self::Claude, Scope::User) => at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),

@@ -155,6 +155,7 @@ impl Setup {
                 path: file.path.clone(),
                 format: file.format,
                 backup: file.before.is_some().then_some(backup),
+                created: missing_folder(&file.path),
                 sha256: record::hash(file.after.as_bytes()),
                 settings: file.settings.clone(),
             });
@@ -166,6 +167,11 @@ impl Setup {
         ctx_disk::write_atomic(&ctx_disk::beside(&base, ".json"), &text)?;
         self.files.iter().try_for_each(|file| write(&file.path, file.after.as_bytes()))
     }
+}
+
+/// Returns the first folder on a path that does not exist.
+fn missing_folder(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_owned)
 }
 
 /// Returns the lines that change, as a unified diff; empty if there are none.

@@ -30,6 +30,8 @@ pub struct Restoration {
     pub is_edited: bool,
     /// The copy of the file before the setup.
     pub backup: Option<PathBuf>,
+    /// The first folder on the path that the setup created.
+    created: Option<PathBuf>,
 }
 
 impl Undo {
@@ -50,13 +52,29 @@ impl Undo {
         Ok(undo)
     }
 
+    /// Returns the clients that have a setup in a scope.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if a record cannot be read; `Corrupt` if one is damaged.
+    pub fn clients(records: &Path, scope: &Scope) -> Result<Vec<Client>> {
+        let mut clients = Vec::new();
+        for client in Client::ALL {
+            if !record::records(records, client, scope)?.is_empty() {
+                clients.push(client);
+            }
+        }
+        Ok(clients)
+    }
+
     fn take(&mut self, file: &RecordedFile) -> Result<()> {
         let known = self.files.remove(&file.path);
         let mut restoration = match known {
             Some(known) => known,
             None => {
                 let now = read(&file.path)?;
-                Restoration { restored: now.clone(), now, is_edited: false, backup: None }
+                let restored = now.clone();
+                Restoration { restored, now, is_edited: false, backup: None, created: None }
             }
         };
         let before = match &file.backup {
@@ -75,6 +93,7 @@ impl Undo {
         }
         self.backups.extend(file.backup.clone());
         restoration.backup.clone_from(&file.backup);
+        restoration.created.clone_from(&file.created);
         self.files.insert(file.path.clone(), restoration);
         Ok(())
     }
@@ -104,7 +123,10 @@ impl Undo {
         for (path, file) in self.files.iter().filter(|(_, file)| file.now != file.restored) {
             match &file.restored {
                 Some(bytes) => write(path, bytes)?,
-                None => drop(ctx_disk::remove(path, "cannot remove the configuration")?),
+                None => {
+                    ctx_disk::remove(path, "cannot remove the configuration")?;
+                    remove_empty(path, file.created.as_deref());
+                }
             }
         }
         for record in &self.records {
@@ -118,6 +140,14 @@ impl Undo {
         }
         Ok(())
     }
+}
+
+/// Removes the folders of a path from the innermost one to `first`, as far as they are empty.
+fn remove_empty(path: &Path, first: Option<&Path>) {
+    let Some(first) = first else { return };
+    let mut created = path.ancestors().skip(1).take_while(|folder| folder.starts_with(first));
+    // It fails for a folder that has something in it.
+    while created.next().is_some_and(|folder| std::fs::remove_dir(folder).is_ok()) {}
 }
 
 /// Returns an edited file without the settings of the setup, as far as they still are those.

@@ -71,6 +71,11 @@ impl RecordedUsage {
         self.usage(entry).map(|usage| usage.prompt())
     }
 
+    /// Returns the cost of the answer `entry` in USD, priced as in [`totals`](Self::totals).
+    pub fn cost(&self, entry: &EntryId, default: (Option<&str>, Option<Prices>)) -> Option<f64> {
+        self.answers.get(*self.by_entry.get(entry)?)?.cost(default)
+    }
+
     /// Returns the share of cache writes that the provider kept for an hour.
     pub fn hour_writes(&self) -> f64 {
         let sum = |tokens: fn(&Usage) -> u64| {
@@ -80,29 +85,35 @@ impl RecordedUsage {
     }
 
     /// Returns the sums; `None` if nothing was reported. Each answer is priced by its own model;
-    /// `model` costs `prices`, and so do answers whose model is not known.
+    /// the model of `default` has the prices of `default`, and so do answers whose model is not known.
     #[must_use]
     pub fn totals(
         &self,
         limit: Tokens,
         compactions: usize,
-        (model, prices): (Option<&str>, Option<Prices>),
+        default: (Option<&str>, Option<Prices>),
     ) -> Option<RecordedTotals> {
         let mut totals = RecordedTotals { compactions, ..RecordedTotals::default() };
         let mut cost = Some(0.0);
-        for RecordedAnswer { usage, model: own } in &self.answers {
-            let prompt = usage.prompt();
+        for answer in &self.answers {
+            let (usage, prompt) = (answer.usage, answer.usage.prompt());
             totals.requests += 1;
             totals.tokens += prompt;
             totals.cached_tokens += usage.cache_read;
             totals.output_tokens += usage.output.min(Usage::MAX);
             totals.largest = totals.largest.max(prompt);
             totals.over_limit += usize::from(prompt > limit.get());
-            let catalogued = own.as_deref().filter(|own| Some(*own) != model);
-            let catalogued = catalogued.and_then(|own| Catalogue::embedded().find(own));
-            let prices = catalogued.map(|model| model.prices).or(prices);
-            cost = cost.zip(prices).map(|(sum, prices)| sum + prices.cost(usage).0);
+            cost = cost.zip(answer.cost(default)).map(|(sum, cost)| sum + cost);
         }
         (totals.requests > 0).then_some(RecordedTotals { cost_usd: cost, ..totals })
+    }
+}
+
+impl RecordedAnswer {
+    fn cost(&self, (model, prices): (Option<&str>, Option<Prices>)) -> Option<f64> {
+        let own = self.model.as_deref().filter(|own| Some(*own) != model);
+        let catalogued = own.and_then(|own| Catalogue::embedded().find(own));
+        let prices = catalogued.map(|model| model.prices).or(prices)?;
+        Some(prices.cost(&self.usage).0)
     }
 }

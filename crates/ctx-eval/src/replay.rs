@@ -45,6 +45,13 @@ pub struct ReplaySetup {
     pub details: bool,
 }
 
+impl ReplaySetup {
+    /// Returns the model and the prices of answers whose model is not known.
+    fn default_price(&self) -> (Option<&str>, Option<Prices>) {
+        (self.model.as_deref(), self.prices)
+    }
+}
+
 /// Replays the messages of a transcript's main line. Before each message marked as a request, the
 /// engine assembles the view, the view is finished, and the request it would have sent is measured.
 /// Compactions that ctx stored take effect where they were made. `progress` receives the number of
@@ -233,6 +240,7 @@ impl<'a> ReplayRun<'a> {
         }
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
         let costs = self.charge(answer, (raw, raw_cached), (sent, cached))?;
+        let recorded = &self.setup.baseline.recorded;
 
         let totals = &mut self.report.totals;
         totals.requests += 1;
@@ -250,7 +258,8 @@ impl<'a> ReplayRun<'a> {
             timestamp: now,
             raw_tokens: raw,
             sent_tokens: sent,
-            recorded_tokens: self.setup.baseline.recorded.prompt(answer.id()),
+            recorded_tokens: recorded.prompt(answer.id()),
+            cost_recorded_usd: recorded.cost(answer.id(), self.setup.default_price()),
             cached_tokens: cached,
             unchanged_prefix,
             fits: sent <= limit,
@@ -302,8 +311,8 @@ impl<'a> ReplayRun<'a> {
             totals.prefix_reuse /= totals.sent_tokens as f64;
         }
         let (limit, compactions) = (self.ledger.limit(), baseline.compactions.len());
-        let model = (self.setup.model.as_deref(), self.setup.prices);
-        report.recorded = baseline.recorded.totals(limit, compactions, model);
+        let default = self.setup.default_price();
+        report.recorded = baseline.recorded.totals(limit, compactions, default);
         totals.recorded_tokens = report.recorded.map(|recorded| recorded.tokens);
         totals.cost_recorded_usd = report.recorded.and_then(|recorded| recorded.cost_usd);
         report.engine_answered = totals.requests.saturating_sub(self.by_others);

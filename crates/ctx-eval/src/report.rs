@@ -62,6 +62,8 @@ pub struct RequestReport {
     pub timestamp: Option<Timestamp>,
     /// Prompt tokens that the provider reported; null if it reported none.
     pub recorded_tokens: Option<u64>,
+    /// The cost of the recorded request, in USD; null without a report or without a price.
+    pub cost_recorded_usd: Option<f64>,
     /// Tokens if nothing had been dropped, with system prompt and tool schemas.
     pub raw_tokens: Tokens,
     /// Tokens that ctx would have sent, counted and corrected the same way.

@@ -98,10 +98,10 @@ struct StatusQuery {
 }
 
 /// The status of the conversation with the newest request, among those in a folder or in an unknown
-/// one.
+/// one, and how many requests they had.
 async fn status(Shared(inspector): InspectorState, query: QueryParams<StatusQuery>) -> ApiResult {
     let query = parse_query(query)?;
-    let newest = blocking(move || {
+    let found = blocking(move || {
         let sessions = inspector.trace.iter().flat_map(|trace| trace.sessions());
         let asked = sessions.filter(|session| {
             query.project.is_none()
@@ -109,11 +109,15 @@ async fn status(Shared(inspector): InspectorState, query: QueryParams<StatusQuer
                 || session.info.project == query.project
         });
         let last_at = |session: &SessionTrace| session.requests.last().map(|record| record.at.0);
-        let new = asked.filter(|session| last_at(session) >= Some(query.since));
-        Ok(new.max_by_key(last_at).as_ref().and_then(Status::of))
+        let new: Vec<_> = asked.filter(|session| last_at(session) >= Some(query.since)).collect();
+        let records = new.iter().flat_map(|session| &session.requests);
+        let requests = records.filter(|record| record.at.0 >= query.since).count();
+        let newest = new.iter().max_by_key(|session| last_at(session));
+        Ok((newest.and_then(Status::of), requests))
     });
-    let status = newest.await?;
-    json_of(&json!({ "line": status.as_ref().map(Status::to_string), "status": status }))
+    let (status, requests) = found.await?;
+    let line = status.as_ref().map(Status::to_string);
+    json_of(&json!({ "line": line, "status": status, "requests": requests }))
 }
 
 #[derive(Deserialize, Default)]

@@ -119,7 +119,7 @@ impl Stats {
             let keys = Keys {
                 at: record.at,
                 project: info.project.as_deref(),
-                client: info.client.as_deref(),
+                client: info.client.as_deref().map(client_name),
                 model: record.model.as_deref().or(info.model.as_deref()),
             };
             let compaction = record.compaction.as_ref().filter(|made| !made.undone);
@@ -136,7 +136,9 @@ impl Stats {
         }
     }
 
-    /// Adds the requests of a replayed session. A request without a time has that of the file.
+    /// Adds the requests of a replayed session. They are compared with the recorded requests, or with
+    /// the full history where the provider's report is missing or does not match the messages. A
+    /// request without a time has that of the file.
     pub fn add_replay(&mut self, report: &ReplayReport, session: &DiscoveredSession) {
         let project = session.project.as_ref().map(|project| project.display().to_string());
         let keys = |at: usize| Keys {
@@ -145,16 +147,21 @@ impl Stats {
             client: Some(session.agent.name()),
             model: report.model.as_deref(),
         };
-        let limit = report.window - report.reserve;
+        let is_comparable = report.calibration.is_some_and(|found| found.constant_applied);
         for (nth, request) in report.requests.iter().enumerate() {
-            let costs = request.cost_without_usd.zip(request.cost_usd);
+            let recorded = request.recorded_tokens.filter(|_| is_comparable);
+            let before = recorded.unwrap_or(request.raw_tokens.get());
+            let cost_before = match recorded {
+                Some(_) => request.cost_recorded_usd,
+                None => request.cost_without_usd,
+            };
             let sums = Request {
-                before: request.raw_tokens.get(),
+                before,
                 after: request.sent_tokens.get(),
                 cached: Some((request.cached_tokens.get(), request.sent_tokens.get())),
-                is_reported: false,
-                saved_usd: costs.map(|(without, with)| without - with),
-                overflow_avoided: request.fits && request.raw_tokens > limit,
+                is_reported: recorded.is_some(),
+                saved_usd: cost_before.zip(request.cost_usd).map(|(before, after)| before - after),
+                overflow_avoided: request.fits && before > report.window.get(),
                 is_answered: true,
             };
             self.each(Origin::Simulated, keys(nth), |all| all.add(&sums));
@@ -214,6 +221,21 @@ impl Stats {
     }
 }
 
+/// The beginnings of the names that clients have in their `user-agent`, and their names elsewhere.
+const USER_AGENTS: [(&str, &str); 5] = [
+    ("claude-cli", "claude-code"),
+    ("codex", "codex"),
+    ("GeminiCLI", "gemini-cli"),
+    ("opencode", "opencode"),
+    ("QwenCode", "qwen-code"),
+];
+
+/// Returns the name that sessions of the same client have.
+fn client_name(user_agent: &str) -> &str {
+    let known = USER_AGENTS.iter().find(|(begin, _)| user_agent.starts_with(begin));
+    known.map_or(user_agent, |(_, name)| name)
+}
+
 fn day(at: Timestamp) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at.0).ok()?;
     Some(at.strftime("%Y-%m-%d").to_string())
@@ -238,7 +260,7 @@ fn measured(record: &Record, previous: Option<Tokens>) -> Request {
         cached: reported.zip(record.cached_tokens).map(|(prompt, n)| (n.min(prompt), prompt)),
         is_reported: reported.is_some(),
         saved_usd: saved_usd(record, previous, scale, (before, after)),
-        overflow_avoided: record.fits && record.raw_tokens > record.limit,
+        overflow_avoided: record.fits && record.raw_tokens > record.window,
         is_answered: !matches!(record.outcome, RequestOutcome::Refused | RequestOutcome::Failed),
     }
 }

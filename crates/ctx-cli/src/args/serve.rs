@@ -46,6 +46,9 @@ pub(crate) struct Serve {
     /// End the server of this home; running answers are finished first
     #[arg(long)]
     pub(crate) stop: bool,
+    /// Show which server of this home runs, and where it sends requests; exit code 1 if none does
+    #[arg(long, conflicts_with_all = ["background", "stop"])]
+    pub(crate) status: bool,
     /// Leave the terminal.
     #[arg(long, hide = true)]
     pub(crate) detached: bool,

@@ -9,7 +9,7 @@ use super::Serve;
 
 /// Points a client at `ctx serve`: writes its base URL into its configuration. Shows the change
 /// first, keeps a copy of each file, and never touches a key. `--undo` restores the files byte for
-/// byte. Without a client, lists the clients and where they send their requests.
+/// byte. Without a client and --undo, lists the clients and where they send their requests.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
     /// claude, codex, gemini, opencode, qwen, pi, openclaw, aider, or sdk for programs on the SDKs
@@ -27,8 +27,8 @@ pub(crate) struct Setup {
     /// Replace the address of another server
     #[arg(long, conflicts_with = "undo")]
     pub(crate) replace: bool,
-    /// Restore the files as they were before
-    #[arg(long, requires = "client")]
+    /// Restore the files as they were before; without a client, those of all clients
+    #[arg(long)]
     pub(crate) undo: bool,
     /// With --undo: take back the settings even if the files were edited since; the edits stay
     #[arg(long, requires = "undo")]

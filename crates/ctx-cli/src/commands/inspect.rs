@@ -41,8 +41,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     let listen = SocketAddr::new(args.listen.ip(), args.port.unwrap_or(args.listen.port()));
     let server = Server { token, grace: GRACE, ..Server::new(listen) };
     let served = setup::block_on_threads(async {
-        let other = "another program may use the port: set another one with --port or --listen";
-        let bound = server.bind().await.map_err(|error| error.hint(other))?;
+        let bound = server.bind().await?;
         let hash = session.as_ref().map(|id| format!("#/s/{id}")).unwrap_or_default();
         let url = format!("{}/{hash}", bound.url());
         let address = json!({ "url": url, "session": session });

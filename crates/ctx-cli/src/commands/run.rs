@@ -2,22 +2,25 @@
 
 mod title;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_clients::{Client, Environment, Proxy};
+use ctx_config::{Config, Models};
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
 use ctx_server::http::Shutdown;
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
-use ctx_session::Home;
+use ctx_session::{Home, clock};
+use serde_json::json;
 
 use super::serve::Service;
 use crate::args::{Global, Run};
+use crate::ask::has_passed;
 use crate::out::Out;
 use crate::{setup, shutdown};
 use title::Title;
@@ -26,15 +29,15 @@ use title::Title;
 pub(super) const PROXY_URL: &str = "CTX_PROXY_URL";
 
 pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<ExitCode> {
-    let (program, given) = args.command.split_first().expect("clap requires a command");
+    let (client, words) = Client::of_command(&args.command);
+    let (command, given) = args.command.split_at(words);
     let environment = Environment { args: given.to_vec(), ..Environment::from_process() };
-    let client = Client::of_program(Path::new(program)).unwrap_or(Client::Sdk);
-    let home = Home::from_env()?;
+    let (config, home) = (setup::config(global)?, Home::from_env()?);
     let mut flags = args.proxy.serve();
     let server = running(&home)?.filter(|server| !server.needs_token);
     if flags.upstreams.is_empty() {
         // Its own address in the client's configuration is not the client's server.
-        let listen = setup::config(global)?.section::<ServerConfig>()?.listen;
+        let listen = config.section::<ServerConfig>()?.listen;
         let mut own = vec![Proxy::at(&format!("http://{listen}"))];
         own.extend(server.iter().map(|server| Proxy::at(&server.url)));
         let records = home.root.join("setup");
@@ -46,10 +49,11 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         flags.upstreams = found.map(|(family, url)| format!("{}={url}", family.name())).collect();
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
-        return run_client(program, client, &Proxy::at(&server.url), &environment);
+        return run_client(command, client, &Proxy::at(&server.url), &environment, out);
     }
     let log = Log::open(&home)?;
-    let service = Service::new(global, &flags, log.receiver("warning"), log.receiver("note"))?;
+    let config = with_windows(config, client.windows(&environment)?)?;
+    let service = Service::new(config, &flags, log.receiver("warning"), log.receiver("note"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(setup::runtime_error)?;
     let shutdown = Shutdown::default();
@@ -57,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let proxy = Proxy::at(&bound.url());
     let service = runtime.block_on(async { service.open(&bound) })?;
     let served = runtime.spawn(service.serve(bound, shutdown.clone(), None));
-    let ended = run_client(program, client, &proxy, &environment);
+    let ended = run_client(command, client, &proxy, &environment, out);
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     shutdown::on_interrupt(move || interrupted.stop());
     shutdown::on_term(move || terminated.stop());
@@ -70,13 +74,33 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     Ok(code)
 }
 
-/// Runs the client with its requests going to the proxy. Returns its exit code.
+/// Returns the configuration with the windows of the client's models, except for models that it has.
+fn with_windows(config: Config, windows: Vec<(String, u32)>) -> anyhow::Result<Config> {
+    let known: Models = config.section()?;
+    let is_new = |(id, _): &(String, u32)| known.find(None, id).is_none();
+    let models = windows.into_iter().filter(is_new);
+    let models: Vec<_> =
+        models.map(|(id, window)| json!({ "id": id, "contextWindow": window })).collect();
+    if models.is_empty() {
+        return Ok(config);
+    }
+    Ok(config
+        .overlaid(json!({ "models": { "providers": { "ctx-run": { "models": models } } } }))?)
+}
+
+/// The exit code of shells for a command that cannot be started.
+const NOT_STARTED: u8 = 127;
+
+/// Runs the client with its requests going to the proxy. Returns its exit code. `command` begins with
+/// the program; the other arguments are in the environment.
 fn run_client(
-    program: &OsStr,
+    command: &[OsString],
     client: Client,
     proxy: &Proxy,
     environment: &Environment,
+    out: &Out,
 ) -> anyhow::Result<ExitCode> {
+    let (program, first) = command.split_first().expect("clap requires a command");
     let launch = client.launch(proxy, environment)?;
     if let Some(folder) = &launch.folder {
         shutdown::removes(folder.path());
@@ -84,22 +108,39 @@ fn run_client(
     // On Windows a name alone does not find a script of npm.
     let found = program.to_str().and_then(|program| environment.find(program));
     let mut command = Command::new(found.as_deref().unwrap_or(Path::new(program)));
-    command.args(&launch.args).envs(launch.variables.iter().map(|(name, value)| (name, value)));
+    command
+        .args(first)
+        .args(&launch.args)
+        .envs(launch.variables.iter().map(|(name, value)| (name, value)));
     command.env(PROXY_URL, proxy.url());
     // Ctrl-C reaches the client from the terminal, and the proxy stays until it has ended.
     shutdown::on_interrupt(|| {});
-    let mut client = command.spawn().map_err(|error| {
-        Error::new(ErrorKind::NotFound, "cannot start the client")
-            .with("program", Path::new(program).display())
-            .with("cause", &error)
-            .hint("install it, or give its path: ctx run -- /path/to/client")
-            .source(error)
-    })?;
-    let id = client.id();
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let error = Error::new(ErrorKind::NotFound, "cannot start the client")
+                .with("program", Path::new(program).display())
+                .with("cause", &error)
+                .hint("install it, or give its path: ctx run -- /path/to/client");
+            out.error(&error.into());
+            return Ok(ExitCode::from(NOT_STARTED));
+        }
+    };
+    let id = child.id();
     // It may have ended.
     shutdown::on_term(move || drop(shutdown::terminate(id)));
-    let _title = Title::of(proxy.url());
-    Ok(ExitCode::from(code(client.wait()?)))
+    let since = clock::now().0;
+    let title = Title::of(proxy.url());
+    let status = child.wait()?;
+    drop(title);
+    // The known clients use the address that they get.
+    if client == Client::Sdk && has_passed(proxy.url(), since) == Some(false) {
+        out.note(
+            "no request passed: the program does not read OPENAI_BASE_URL, ANTHROPIC_BASE_URL or \
+             GOOGLE_GEMINI_BASE_URL, or sent none",
+        );
+    }
+    Ok(ExitCode::from(code(status)))
 }
 
 /// Returns the exit code of a client, in the form of shells if a signal ended it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_server::http::{Bound, Shutdown};
-use ctx_server::running::{Registration, wait_until_ended};
+use ctx_server::running::{Registration, running, wait_until_ended};
 use serde_json::json;
 
 pub(crate) use service::{Receiver, Service};
@@ -30,9 +30,17 @@ const LONGEST_GRACE: Duration = Duration::from_secs(3_600);
 /// How long a server that takes over waits for the port.
 const FREE_PORT: Duration = Duration::from_secs(5);
 
+/// What to do about a port that another server of this home may use.
+const RUNS_ALREADY: &str = "a server of this home runs already (`ctx serve --status`): `ctx serve \
+                            --stop` ends it, --background --replace takes over, --listen 127.0.0.1:0 \
+                            uses a free port";
+
 pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     if args.stop {
         return background::stop(args, out);
+    }
+    if args.status {
+        return background::status(args, out);
     }
     if args.background {
         return background::start(global, args, out);
@@ -40,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     background::detach(args);
     let (warnings, notes) = (Out::new(global), Out::new(global));
     let service = Service::new(
-        global,
+        setup::config(global)?,
         args,
         Box::new(move |warning| warnings.warn(warning)),
         Box::new(move |note| notes.note(note)),
@@ -96,6 +104,9 @@ async fn bind(service: &Service, args: &Serve) -> anyhow::Result<Bound> {
                     return Err(error.into());
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) if is_in_use(&error) && running(&service.home)?.is_some() => {
+                return Err(error.hint(RUNS_ALREADY).into());
             }
             bound => return Ok(bound?),
         }

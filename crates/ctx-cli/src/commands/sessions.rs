@@ -114,7 +114,9 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     if args.json {
         out.json(&rows)?;
     } else if rows.is_empty() {
-        out.note("no sessions found; `ctx chat` starts one");
+        out.note(
+            "no sessions found: those of `ctx run -- claude` and other agents will be listed here",
+        );
     } else {
         print(&rows, args.paths, out)?;
     }

@@ -15,6 +15,7 @@ use ctx_session::Home;
 use serde_json::json;
 
 use crate::args::{Global, Setup};
+use crate::failure::misuse;
 use crate::format::escaped;
 use crate::out::{Cell, DIM, GREEN, Out, RED, table};
 use crate::setup;
@@ -27,6 +28,9 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         false => Scope::User,
     };
     let records = home.root.join("setup");
+    if args.undo && args.client.is_none() {
+        return undo_all(args, &scope, &records, out);
+    }
     let Some(client) = args.client else {
         return list(&proxy(global, args, &home)?, &environment, args.json, out);
     };
@@ -183,6 +187,27 @@ fn report(
         &json!({ "client": client.id(), "written": is_written, "files": files, "undo": undo }),
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Undoes the setups of all clients. After an error it goes on with the next one.
+fn undo_all(args: &Setup, scope: &Scope, records: &Path, out: &Out) -> anyhow::Result<ExitCode> {
+    let clients = Undo::clients(records, scope)?;
+    if args.json {
+        let error = Error::new(ErrorKind::InvalidInput, "--json undoes the setup of one client");
+        let names: Vec<_> = clients.iter().map(|client| client.id()).collect();
+        return Err(misuse(error.hint(format!("set up are: {}", names.join(", ")))));
+    }
+    if clients.is_empty() {
+        out.line(format!("no setup in {}: nothing to undo", records.display()))?;
+    }
+    let mut code = ExitCode::SUCCESS;
+    for client in clients {
+        if let Err(error) = undo(args, client, scope, records, out) {
+            out.error(&error);
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
 }
 
 fn undo(

@@ -148,13 +148,16 @@ fn source(report: &StatsReport, total: &StatsRow) -> String {
             thousands(requests),
         ),
         Origin::Simulated => format!(
-            "{} replayed; tokens before: the full history, after: what ctx would have sent",
+            "{} replayed; tokens before: what the agent sent, as the provider reported for {} of {} \
+             requests, else the full history; after: what ctx would have sent",
             counted(usize::try_from(report.replayed_sessions).unwrap_or(usize::MAX), "session"),
+            thousands(reported),
+            thousands(requests),
         ),
     };
     if overflows_avoided > 0 {
         let n = thousands(overflows_avoided);
-        text.push_str(&format!("; {n} would not have fitted into the window without ctx"));
+        text.push_str(&format!("; {n} were larger than the window before"));
     }
     if failed > 0 {
         text.push_str(&format!("; {} failed", thousands(failed)));

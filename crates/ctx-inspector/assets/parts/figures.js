@@ -23,6 +23,6 @@ function tellOfMore(scrolled) {
 // Returns the sums of `ctx stats` in a sentence.
 function savedOf({ requests, tokensBefore, tokensSaved, savedUsd, overflowsAvoided }) {
   const usd = typeof savedUsd === "number" ? ` and ${dollars(savedUsd)}` : "";
-  const fitted = overflowsAvoided ? ` ${whole(overflowsAvoided)} would not have fitted into the window.` : "";
+  const fitted = overflowsAvoided ? ` ${whole(overflowsAvoided)} were larger than the window before.` : "";
   return `${plural(tokensSaved, "token")} (${exactPercent(tokensSaved / Math.max(1, tokensBefore))})${usd} saved in ${plural(requests, "request")}.${fitted}`;
 }

@@ -55,6 +55,7 @@ mod tests {
             unchanged_prefix: Tokens(15_000),
             fits: true,
             cost_usd: None,
+            cost_recorded_usd: None,
             cost_without_usd: None,
             recalled_tokens: Tokens(300),
             trimmed_messages: 1,

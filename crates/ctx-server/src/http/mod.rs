@@ -86,7 +86,12 @@ impl Server {
             Error::new(ErrorKind::Io, "cannot listen on this address")
                 .with("listen", self.listen)
                 .with("cause", &error)
-                .hint("the port may be in use: use another one, or 0 for any free port")
+                .hint(match error.kind() {
+                    std::io::ErrorKind::AddrInUse => {
+                        "another program uses the port: choose another one, or 0 for any free port"
+                    }
+                    _ => "choose an address of this machine, such as 127.0.0.1:8787",
+                })
                 .source(error)
         };
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;

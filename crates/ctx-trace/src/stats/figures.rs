@@ -13,13 +13,15 @@ pub struct Figures {
     pub requests: u64,
     /// Requests that the provider refused or did not answer.
     pub failed: u64,
-    /// Tokens of what the client sent (measured) or of the full history (simulated).
+    /// Tokens of what the client sent. Simulated: of what the agent sent, as the provider reported,
+    /// else of the full history.
     pub tokens_before: u64,
     /// Tokens of what ctx sent, or would have sent.
     pub tokens_after: u64,
     /// The difference of the two; negative if ctx added more than it removed.
     pub tokens_saved: i64,
-    /// Requests whose `tokensAfter` the provider reported; ctx counted those of the others.
+    /// Requests with a size that the provider reported: `tokensAfter` if measured, `tokensBefore` if
+    /// simulated. ctx counted the others.
     pub reported: u64,
     /// The difference in USD at the catalogue's prices, minus the cost of summaries; negative if ctx
     /// cost more. Null if no request has a price.
@@ -29,7 +31,7 @@ pub struct Figures {
     /// The share of the prompt that was read from the provider's cache, from 0 to 1; null if it is
     /// not reported.
     pub cache_hit_rate: Option<f64>,
-    /// Requests that did not fit into the window, and did after ctx cut them.
+    /// Requests that were larger than the window until ctx cut them.
     pub overflows_avoided: u64,
     /// Compactions, without undone ones.
     pub compactions: u64,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctx_eval::RequestReport;
+use ctx_eval::{RequestReport, SessionCalibration};
 use ctx_session::Agent;
 
 use super::*;
@@ -17,7 +17,8 @@ fn record(number: u64, day: i64, raw: u32, sent: u32) -> Record {
         number,
         at: Timestamp(day * DAY),
         model: Some("claude-sonnet-4-5".to_owned()),
-        limit: Tokens(12_000),
+        window: Tokens(12_000),
+        limit: Tokens(8_000),
         raw_tokens: Tokens(raw),
         sent_tokens: Tokens(sent),
         fits: true,
@@ -54,7 +55,7 @@ fn requests_are_summed_by_day_and_client() {
     assert_eq!(saved, [0, 11_950]);
     assert_eq!((days.totals.len(), days.totals[0].figures.overflows_avoided), (1, 1));
     let clients = report(GroupBy::Client, None, all());
-    assert_eq!((clients.rows.len(), clients.rows[0].key.as_deref()), (1, Some("claude-cli")));
+    assert_eq!((clients.rows.len(), clients.rows[0].key.as_deref()), (1, Some("claude-code")));
     assert_eq!(clients.rows[0].figures, days.totals[0].figures);
     assert_eq!(report(GroupBy::Project, None, all()).rows[0].key, None);
     let recent = report(GroupBy::Day, Some(Timestamp(DAY)), all());
@@ -132,6 +133,7 @@ fn replays_are_counted_apart_from_records() {
         entry_id: "a".into(),
         timestamp: None,
         recorded_tokens: None,
+        cost_recorded_usd: None,
         raw_tokens: Tokens(30_000),
         sent_tokens: Tokens(10_000),
         cached_tokens: Tokens(5_000),
@@ -156,17 +158,38 @@ fn replays_are_counted_apart_from_records() {
         modified: Timestamp(DAY),
         bytes: 1,
     };
-    let mut stats = Stats::new(GroupBy::Day, None);
-    stats.add_trace(&session(vec![record(0, 0, 9_000, 9_000)]));
-    stats.add_replay(&replay, &file);
-    let report = stats.report();
+    let replayed = |replay: &ReplayReport| {
+        let mut stats = Stats::new(GroupBy::Day, None);
+        stats.add_trace(&session(vec![record(0, 0, 9_000, 9_000)]));
+        stats.add_replay(replay, &file);
+        stats.report()
+    };
+    let report = replayed(&replay);
     let origins: Vec<_> =
         report.totals.iter().map(|row| (row.origin, row.figures.requests)).collect();
     assert_eq!(origins, [(Origin::Measured, 1), (Origin::Simulated, 2)]);
     let figures = &report.totals[1].figures;
     assert_eq!((figures.tokens_saved, figures.saved_usd), (40_000, Some(4.0)));
     assert_eq!((figures.cache_hit_rate, figures.overflows_avoided), (Some(0.5), 2));
-    assert_eq!((figures.recoveries, report.rows.len()), (None, 3));
+    assert_eq!((figures.recoveries, figures.reported, report.rows.len()), (None, 0, 3));
+
+    // The agent compacted too: what it sent is smaller than its full history.
+    let mut recorded = replay;
+    let first = &mut recorded.requests[0];
+    (first.recorded_tokens, first.cost_recorded_usd) = (Some(14_000), Some(1.5));
+    let saved = |replay| {
+        let figures = replayed(replay).totals.remove(1).figures;
+        (figures.tokens_saved, figures.saved_usd, figures.overflows_avoided, figures.reported)
+    };
+    assert_eq!(saved(&recorded), (40_000, Some(4.0), 2, 0));
+    recorded.calibration = Some(SessionCalibration {
+        constant: 0,
+        factor: 1.0,
+        requests: 2,
+        median_error: 0.0,
+        constant_applied: true,
+    });
+    assert_eq!(saved(&recorded), (24_000, Some(2.5), 1, 1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The clients on this machine, and the keys in the environment.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ use super::{Examined, Finding};
 
 /// How long a client may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Maximum characters of a line that a client prints.
+const LONGEST: usize = 100;
 
 /// Says of each installed client which version it is, and where it sends its requests.
 pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -> Vec<Finding> {
@@ -32,44 +35,59 @@ pub(super) async fn check(examined: &Examined, server: Option<&RunningServer>) -
         return vec![Finding::warning("client", "none of the known clients was found", hint)];
     }
     let mut findings = Vec::new();
+    let records = examined.home.root.join("setup");
+    let finding = |client, about: &str, environment: &Environment| {
+        finding(client, about, environment, (server, &records)).unwrap_or_else(|error| {
+            let found = Finding::of_error("client", &error);
+            Finding { text: format!("{about}: {}", found.text), ..found }
+        })
+    };
     for (client, version, program) in found {
-        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
-        let about = format!("{client}{version} ({})", program.display());
-        findings.push(finding(client, &about, environment, server));
+        let about = match version {
+            Ok(version) => format!("{client} {version} ({})", program.display()),
+            Err(cause) => {
+                let text = format!("{client} ({}) does not start: {cause}", program.display());
+                let hint = format!("`{} --version` has to print a version", client.id());
+                findings.push(Finding::warning("client", text, hint));
+                client.to_string()
+            }
+        };
+        findings.push(finding(client, &about, environment));
         let usual = client.addresses(environment).ok();
         for (name, profile) in client.profiles(environment) {
             if client.addresses(&profile).ok() != usual {
-                let about = format!("{client} with --profile {name}");
-                findings.push(finding(client, &about, &profile, server));
+                findings.push(finding(
+                    client,
+                    &format!("{client} with --profile {name}"),
+                    &profile,
+                ));
             }
         }
     }
     findings
 }
 
+/// Says where a client sends its requests. The folder is that of the setups.
 fn finding(
     client: Client,
     about: &str,
     environment: &Environment,
-    server: Option<&RunningServer>,
-) -> Finding {
-    let addresses = match client.addresses(environment) {
-        Ok(addresses) => addresses,
-        Err(error) => return Finding::of_error("client", &error),
-    };
+    (server, records): (Option<&RunningServer>, &Path),
+) -> ctx_core::Result<Finding> {
+    let addresses = client.addresses(environment)?;
     let is_ctx = |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
     let other = addresses.iter().find(|found| !is_ctx(&found.url) && !found.is_public());
     let id = client.id();
     let args: String = environment.args.iter().map(|arg| format!(" {}", arg.display())).collect();
     let run = format!("`ctx run -- {id}{args}` for one run");
     let Some(other) = other else {
-        return match addresses.is_empty() || addresses.iter().all(Address::is_public) {
+        return Ok(match addresses.is_empty() || addresses.iter().all(Address::is_public) {
             false => Finding::ok("client", format!("{about} sends its requests to ctx")),
             true => Finding {
                 hint: Some(format!("`ctx setup {id}`, or {run}")),
                 ..Finding::ok("client", format!("{about} is not set up"))
             },
-        };
+        });
     };
     let Address { family, url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
@@ -87,29 +105,48 @@ fn finding(
         false => run,
     };
     if !other.is_local() {
-        return Finding { hint: Some(through), ..Finding::ok("client", text) };
+        return Ok(Finding { hint: Some(through), ..Finding::ok("client", text) });
     }
     if other.answers() {
         let text = format!("{text}, which is not the ctx of this home");
-        return Finding::warning("client", text, through);
+        return Ok(Finding::warning("client", text, through));
     }
     let hint = match server {
         Some(_) => format!("`ctx setup {id}{project}` points it at the running ctx"),
-        None => format!("start it: `ctx serve --background`; or `ctx setup {id}{project} --undo`"),
+        None => {
+            let servers = client.replaced(records, environment)?;
+            let servers =
+                servers.iter().map(|(of, url)| format!(" --upstream {}={url}", of.name()));
+            let servers: String = servers.collect();
+            format!(
+                "start it: `ctx serve --background{servers}`; or `ctx setup {id}{project} --undo`"
+            )
+        }
     };
-    Finding::error("client", format!("{text}, and nothing listens there"), hint)
+    Ok(Finding::error("client", format!("{text}, and nothing listens there"), hint))
 }
 
-/// Returns the number in the first line that a client prints as its version, else the line.
-async fn version(program: &PathBuf) -> Option<String> {
+/// Returns the number in the first line that a client prints as its version, else the line; or why
+/// there is none.
+async fn version(program: &Path) -> Result<String, String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.ok()?.ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find(|line| !line.trim().is_empty())?;
-    let number =
-        line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    Some(number.unwrap_or(line.trim()).chars().take(60).collect())
+    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    let output = output.map_err(|_| format!("no answer after {} s", PATIENCE.as_secs()))?;
+    let output = output.map_err(|error| error.to_string())?;
+    let first = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        line.map(|line| line.chars().take(LONGEST).collect::<String>())
+    };
+    match first(&output.stdout).filter(|_| output.status.success()) {
+        Some(line) => {
+            let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+            let number = line.split_whitespace().find(is_number).map(str::to_owned);
+            Ok(number.unwrap_or(line))
+        }
+        None => Err(first(&output.stderr).unwrap_or_else(|| output.status.to_string())),
+    }
 }
 
 /// Says which keys are in the environment, without their values.

@@ -82,6 +82,31 @@ pub(super) fn stop(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Says which server of this home runs.
+pub(super) fn status(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+    let server = running(&Home::from_env()?)?;
+    if args.json {
+        let known = server.as_ref().map(|server| {
+            let RunningServer { url, pid, version, needs_token, upstreams, .. } = server;
+            json!({ "url": url, "pid": pid, "version": version, "needsToken": needs_token,
+                    "upstreams": upstreams })
+        });
+        out.json(&json!({ "server": known }))?;
+    }
+    let Some(server) = server else {
+        out.note("no `ctx serve` of this home runs; `ctx serve --background` starts one");
+        return Ok(ExitCode::FAILURE);
+    };
+    if !args.json {
+        let RunningServer { url, pid, version, upstreams, .. } = server;
+        out.line(format!("ctx {version} listens on {url} (process {pid})"))?;
+        for (name, url) in upstreams {
+            out.line(format!("{name} -> {url}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Leaves the terminal, if this process was started by [`start`].
 pub(super) fn detach(args: &Serve) {
     #[cfg(unix)]
@@ -136,9 +161,15 @@ fn failed(mut child: Child, log: &Path, begin: u64) -> Error {
         // Best effort: the path of the log is in the error.
         let _ = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_string(&mut text));
     }
-    let text = anstream::adapter::strip_str(text.trim()).to_string().replace('\n', "; ");
-    Error::new(ErrorKind::Io, format!("the server has ended ({status}): {text}"))
-        .with("log", log.display())
+    let text = anstream::adapter::strip_str(text.trim()).to_string();
+    let line = |label| text.lines().rev().find_map(|line| line.strip_prefix(label));
+    let said =
+        line("error: ").map_or_else(|| format!("the server has ended ({status})"), str::to_owned);
+    let error = Error::new(ErrorKind::Io, said).with("log", log.display());
+    match line("hint: ") {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }
 
 fn log_path(home: &Home) -> ctx_core::Result<PathBuf> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ctx_config::Config;
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
@@ -16,7 +17,7 @@ use ctx_session::Home;
 use ctx_session::key::FileId;
 use ctx_trace::{Trace, TraceLimits};
 
-use crate::args::{Global, Serve};
+use crate::args::Serve;
 use crate::failure::misuse;
 use crate::setup;
 
@@ -37,14 +38,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Resolves flags and configuration.
+    /// Resolves flags and the configuration.
     pub(crate) fn new(
-        global: &Global,
+        config: Config,
         args: &Serve,
         warn: Receiver,
         note: Receiver,
     ) -> anyhow::Result<Self> {
-        let host = Host { config: setup::config(global)?.for_proxy(), home: Home::from_env()? };
+        let host = Host { config: config.for_proxy(), home: Home::from_env()? };
         let mut config: ServerConfig = host.config.section()?;
         if let Some(most) = &args.max_body {
             config.max_body_bytes = body_bytes(most).map_err(misuse)?;
