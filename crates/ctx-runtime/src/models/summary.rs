@@ -8,7 +8,7 @@ use ctx_layers::compaction;
 use ctx_model::{Catalogue, Client, ModelFacts, TokioTimer, connect_models};
 
 use super::providers::providers;
-use crate::words::shortened;
+use ctx_core::printable::shortened;
 
 /// The name for "no model": the extractive summariser.
 const NONE: &str = "none";

@@ -14,7 +14,7 @@ use crate::host::{Input, NoticeKind};
 use crate::lookup::remember;
 use crate::session::OpenReason;
 use crate::sync::spawn_blocking;
-use crate::words::thousands;
+use ctx_core::printable::thousands;
 
 /// Maximum number of search results.
 const MAX_RESULTS: usize = 5;
