@@ -24,7 +24,7 @@ pub fn host_command(command: &str) -> anyhow::Result<ExitCode> {
         return cannot(&error);
     }
     // Output and errors share a stream, which keeps their order.
-    let command = format!("exec 2>&1\n{}", command);
+    let command = format!("exec 2>&1\n{command}");
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::null());
     let status = match shell.status() {
