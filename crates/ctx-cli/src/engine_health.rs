@@ -3,10 +3,9 @@
 use ctx_core::ContextEngine;
 use ctx_runtime::EngineHealthRecorder;
 use ctx_session::{EngineHealthFile, FailedEngine, FailedEngines, Home, clock};
+use ctx_terminal::format::{minute, shortened, thousands};
+use ctx_terminal::out::Out;
 use serde::Serialize;
-
-use crate::format::{minute, shortened, thousands};
-use crate::out::Out;
 
 /// Maximum length of a reason.
 const REASON_CHARS: usize = 300;

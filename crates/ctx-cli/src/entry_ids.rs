@@ -6,8 +6,7 @@ use ctx_core::{EntryId, Error, ErrorKind};
 pub(crate) use ctx_runtime::lookup::cited::ID_CHARS;
 use ctx_runtime::lookup::cited::find_entry as find;
 use ctx_session::Transcript;
-
-use crate::format::{escaped, shortened};
+use ctx_terminal::format::{escaped, shortened};
 
 /// Lengths of a shortened id: the first one to four parts of a UUID.
 const SHORT_ID_CHARS: [usize; 4] = [8, 13, 18, 23];

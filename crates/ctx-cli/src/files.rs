@@ -1,10 +1,10 @@
-//! Output files of commands: written atomically, and never over the transcript.
+//! Output files of commands: never over the transcript, and pages of ctx over earlier ones.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use ctx_core::{Error, ErrorKind};
-use tempfile::NamedTempFile;
+use ctx_terminal::files::{Existing, Readers, write};
 
 /// Number of bytes checked to recognise an earlier page.
 const PAGE_HEAD: u64 = 4096;
@@ -17,22 +17,9 @@ const PAGE_MARKS: [&str; 4] = [
     "<title>ctx stats</title>",
 ];
 
-/// Whether an existing file at an output path is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    Keep,
-    Replace,
-}
-
-impl Existing {
-    pub(crate) fn replaced_if(force: bool) -> Self {
-        if force { Self::Replace } else { Self::Keep }
-    }
-
-    /// Returns `Replace` for an earlier page, and for other files only with `force`.
-    pub(crate) fn page(path: &Path, force: bool) -> Self {
-        Self::replaced_if(force || is_page(path))
-    }
+/// Returns `Replace` for an earlier page, and for other files only with `force`.
+pub(crate) fn earlier_page(path: &Path, force: bool) -> Existing {
+    Existing::replaced_if(force || is_page(path))
 }
 
 fn is_page(path: &Path) -> bool {
@@ -42,24 +29,15 @@ fn is_page(path: &Path) -> bool {
     read.is_ok() && PAGE_MARKS.iter().any(|mark| head.contains(mark))
 }
 
-/// Who may read an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readers {
-    /// The default for new files of the user.
-    Usual,
-    /// Only the owner, from the first byte on.
-    Owner,
-}
-
-/// Writes output made from the transcript `source` atomically: to a temporary file beside the
-/// target, then moved. The transcript itself is never replaced, even with force.
+/// Writes output made from the transcript `source` to another file. The transcript itself is never
+/// replaced, even with force.
 pub(crate) fn write_beside<T>(
     source: &Path,
     path: &Path,
     existing: Existing,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+    with: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    write_for(Readers::Usual, source, path, existing, write)
+    write_for(Readers::Usual, source, path, existing, with)
 }
 
 /// As [`write_beside`], with a choice of readers.
@@ -68,66 +46,13 @@ pub(crate) fn write_for<T>(
     source: &Path,
     path: &Path,
     existing: Existing,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+    with: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     if is_same_file(source, path) {
         let error = Error::new(ErrorKind::Conflict, "the output would replace the transcript");
         return Err(error.with("path", path.display()).hint("name another output file").into());
     }
-    let in_the_way = || {
-        let error = Error::new(ErrorKind::Conflict, "the output file exists already");
-        error.with("path", path.display()).hint("--force replaces it")
-    };
-    if existing == Existing::Keep && path.symlink_metadata().is_ok() {
-        return Err(in_the_way().into());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let failed = |e: &io::Error| {
-        let what = match e.kind() {
-            io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
-            kind => kind.to_string(),
-        };
-        Error::new(ErrorKind::Io, format!("cannot write the output: {what}"))
-            .with("path", path.display())
-            .hint("name a file in a folder that exists and that you may write to")
-    };
-    let mut file = temporary_in(folder, readers).map_err(|e| failed(&e))?;
-    let mut writer = BufWriter::new(file.as_file_mut());
-    let written = write(&mut writer).map_err(|error| match error.downcast::<io::Error>() {
-        Ok(e) => failed(&e).into(),
-        Err(error) => error,
-    })?;
-    writer.flush().map_err(|e| failed(&e))?;
-    drop(writer);
-    match existing {
-        Existing::Replace => file.persist(path).map_err(|e| failed(&e.error))?,
-        Existing::Keep => file.persist_noclobber(path).map_err(|e| match e.error.kind() {
-            io::ErrorKind::AlreadyExists => in_the_way(),
-            _ => failed(&e.error),
-        })?,
-    };
-    Ok(written)
-}
-
-/// Creates an empty file in a folder, to be moved over another file when it is complete.
-#[cfg(unix)]
-pub(crate) fn temporary_in(folder: &Path, readers: Readers) -> io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = match readers {
-        Readers::Usual => 0o666,
-        Readers::Owner => 0o600,
-    };
-    let permissions = std::fs::Permissions::from_mode(mode);
-    tempfile::Builder::new().permissions(permissions).tempfile_in(folder)
-}
-
-/// Creates an empty file in a folder, whose access rights it inherits.
-#[cfg(not(unix))]
-pub(crate) fn temporary_in(folder: &Path, _readers: Readers) -> io::Result<NamedTempFile> {
-    NamedTempFile::new_in(folder)
+    write(readers, path, existing, with)
 }
 
 /// Whether both paths lead to one file. A file that does not exist differs from every other.
@@ -135,42 +60,5 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
-    }
-}
-
-#[cfg(unix)]
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    #[test]
-    fn private_output_is_private_while_it_is_written() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join("out");
-        let modes = || {
-            let files = std::fs::read_dir(dir.path()).expect("a folder");
-            let mode = |file: io::Result<std::fs::DirEntry>| {
-                file.and_then(|file| file.metadata()).expect("a file").permissions().mode() & 0o777
-            };
-            files.map(mode).collect::<Vec<_>>()
-        };
-        // The replaced file may have been readable by all users.
-        for existing in [Existing::Keep, Existing::Replace] {
-            let source = dir.path().join("nothing");
-            let replaced = usize::from(existing == Existing::Replace);
-            let found = write_for(Readers::Owner, &source, &path, existing, |writer| {
-                writer.write_all(b"secret")?;
-                writer.flush()?;
-                Ok(modes())
-            });
-            let found = found.expect("written");
-            assert_eq!(found.iter().filter(|mode| **mode == 0o600).count(), 1, "{found:?}");
-            assert_eq!(found.len(), 1 + replaced);
-            assert_eq!(modes(), [0o600]);
-            let open = std::fs::Permissions::from_mode(0o644);
-            std::fs::set_permissions(&path, open).expect("rights");
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::env;
 
 use ctx_core::{Error, ErrorKind};
+use ctx_terminal::out::Out;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -10,7 +11,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, registry};
 
 use crate::args::Global;
-use crate::out::Out;
 
 /// Default filter of a log file, if `RUST_LOG` is unset.
 const USUAL: &str = "ctx=info";

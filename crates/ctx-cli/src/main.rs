@@ -4,50 +4,46 @@
 
 mod args;
 mod ask;
-mod chat;
 mod commands;
 mod engine_health;
 mod entry_ids;
-mod failure;
 mod files;
-mod format;
 mod log;
 mod models;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod out;
 mod receipt;
 mod selection;
 mod session_args;
 mod setup;
-mod shutdown;
 mod stores;
-mod table;
 mod workspace;
-mod wrap;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use ctx_engine_registry::foreign::transport::{host_library, hosts_libraries};
+use ctx_engine_registry::foreign::transport::{end_processes, host_library, hosts_libraries};
+use ctx_terminal::out::Out;
+use ctx_terminal::{failure, shutdown};
 
 use args::{Cli, Command};
-use out::Out;
 
 fn main() -> ExitCode {
     failure::survive_size_limits();
-    shutdown::clean_up();
+    shutdown::clean_up(end_processes);
     hosts_libraries();
     let mut command = args::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));
     let (out, ended) = match parsed.map_err(|error| error.format(&mut command)) {
         Ok(cli) => {
-            let out = Out::new(&cli.global);
+            let out = Out::new(cli.global.quiet);
+            cli.global.color.write_global();
             let ended = run(cli, &out);
             (out, ended)
         }
-        Err(message) => (Out::default(), failure::print_clap(&message)),
+        Err(message) => (Out::default(), print_clap(&message)),
     };
     match ended.map_err(failure::reportable) {
         Ok(code) => code,
@@ -57,6 +53,13 @@ fn main() -> ExitCode {
             failure::code(&error)
         }
     }
+}
+
+/// Prints clap's message: help, the version, or an argument error.
+fn print_clap(message: &clap::Error) -> anyhow::Result<ExitCode> {
+    message.print()?;
+    std::io::stdout().flush()?;
+    Ok(ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(1)))
 }
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
@@ -72,7 +75,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let _sent_at_the_end = otlp::begin(&command, out, &mut layers);
     log::begin(layers)?;
     match session_args::resolved(command, out)? {
-        Command::Chat(args) => commands::chat::run(&global, &args, out),
+        Command::Chat(args) => commands::chat::run(&global, args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),
         Command::Inspect(args) => commands::inspect::run(&global, &args, out),
@@ -107,6 +110,6 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
             host_library(&library)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::CommandHost(args) => commands::command_host::run(&args),
+        Command::CommandHost(args) => ctx_chat::host_command(&args.command),
     }
 }

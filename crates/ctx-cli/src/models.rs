@@ -2,13 +2,13 @@
 
 use ctx_config::{Config, Models};
 use ctx_core::{Error, ErrorKind, SummaryModels};
-use ctx_model::{Api, Endpoint, ModelFacts};
+use ctx_model::{Api, Endpoint};
 use ctx_runtime::configured_summary_model;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::shortened;
+use ctx_terminal::out::Out;
 
 use crate::args::{Fit, Summaries};
-use crate::failure::misuse;
-use crate::format::{shortened, thousands};
-use crate::out::Out;
 
 /// Maximum length of a name.
 const NAME_CHARS: usize = 80;
@@ -30,7 +30,7 @@ pub(crate) fn summary_models(
     let Some(chain) = chain else { return Ok(None) };
     chain.warnings().for_each(|warning| out.note(warning));
     for facts in &chain.assumed {
-        out.note(window_is_assumed(facts));
+        out.note(facts.assumed_window());
     }
     Ok(Some(chain.models))
 }
@@ -41,7 +41,7 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
     let Some((first, connected)) = configured_summary_model(config)? else { return Ok(Vec::new()) };
     let name = shortened(&first, NAME_CHARS);
     Ok(match connected {
-        Ok(facts) if facts.window_is_assumed => vec![window_is_assumed(&facts)],
+        Ok(facts) if facts.window_is_assumed => vec![facts.assumed_window()],
         Ok(_) => Vec::new(),
         Err(error) => {
             let reason = error.told();
@@ -67,15 +67,4 @@ pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
             api.into_iter().chain(url.and_then(Result::err).map(key("baseUrl"))).collect::<Vec<_>>()
         })
         .collect())
-}
-
-/// Returns the warning for a model whose window is unknown.
-pub(crate) fn window_is_assumed(model: &ModelFacts) -> String {
-    let provider = model.name.split_once('/').map_or("PROVIDER", |(provider, _)| provider);
-    format!(
-        "unknown window of {}; {} tokens are assumed; set \
-         models.providers.{provider}.models[].contextWindow",
-        model.name,
-        thousands(model.window.get()),
-    )
 }

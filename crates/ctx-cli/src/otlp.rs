@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_model::{Client, Timeouts, Url};
+use ctx_terminal::out::Out;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -20,7 +21,6 @@ use tracing_subscriber::layer::Layer;
 
 use crate::args::Command;
 use crate::log::Layers;
-use crate::out::Out;
 
 /// The variables that may name the collector.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];

@@ -2,10 +2,10 @@
 
 use ctx_facts::FactKind;
 use ctx_layers::compaction::{KindCount, Receipt, Rung, SummaryCall};
+use ctx_terminal::format::{counted, escaped, percent, shortened, thousands, usd};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW};
 
 use crate::entry_ids::ShortIds;
-use crate::format::{counted, escaped, percent, shortened, thousands, usd};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW};
 
 /// Maximum number of listed items.
 const NAMED: usize = 8;

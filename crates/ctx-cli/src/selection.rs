@@ -6,9 +6,9 @@ use ctx_core::ErrorKind;
 use ctx_engine_registry::Registry;
 use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_terminal::failure::misuse;
 
 use crate::args::Fit;
-use crate::failure::misuse;
 
 /// Rejects an `--engine` that cannot run.
 pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {

@@ -7,12 +7,12 @@ use ctx_core::{Error, ErrorKind};
 use ctx_eval::recall::DatasetFormat;
 use ctx_session::key::SessionKey;
 use ctx_session::{Agent, AgentHomes, Discovery, Home, SessionStore};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, shortened};
+use ctx_terminal::out::Out;
 use serde::Serialize;
 
 use crate::args::{Command, EvalCommand, MemoryCommand};
-use crate::failure::misuse;
-use crate::format::{counted, shortened};
-use crate::out::Out;
 use crate::setup::is_stdin;
 
 /// Maximum length of a quoted name.

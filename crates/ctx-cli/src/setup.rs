@@ -13,12 +13,12 @@ use ctx_runtime::{Resolved, SessionSpec, SharedMemories, Stores, memory_session}
 use ctx_server::http::Token;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, with_home_hint};
+use ctx_terminal::failure::{misuse, runtime_error};
+use ctx_terminal::format::counted;
+use ctx_terminal::out::Out;
 use serde_json::json;
 
 use crate::args::{Fit, Global, Summaries};
-use crate::failure::misuse;
-use crate::format::counted;
-use crate::out::Out;
 use crate::{models, selection};
 
 /// A resolved setup with its engine and its budget.
@@ -227,13 +227,6 @@ pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(runtime_error)?.block_on(future)?)
-}
-
-/// Returns the error for an async runtime that cannot be created.
-pub(crate) fn runtime_error(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "cannot start the async runtime")
-        .hint("check the limit of open files: `ulimit -n`")
-        .source(error)
 }
 
 /// Runs a server to completion, with threads for its requests.

@@ -8,10 +8,10 @@ use ctx_core::{Entry, MemoryStore, Store};
 use ctx_runtime::{MemoryLocation, Stores};
 use ctx_session::key::FileId;
 use ctx_session::{FileStore, Home, Transcript, TransientStore};
+use ctx_terminal::out::Out;
 use tokio::time::timeout;
 
 use crate::args::Fit;
-use crate::out::Out;
 use crate::{selection, setup};
 
 /// Opens the engine values and the memory of the session's agent; both are written only if `lasts`.

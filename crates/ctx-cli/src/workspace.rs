@@ -9,12 +9,12 @@ use ctx_runtime::workspace_model;
 use ctx_search::VectorModel;
 use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 use ctx_workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use indicatif::ProgressBar;
 
 use crate::args::{Global, IndexOf};
-use crate::failure::misuse;
-use crate::out::Out;
 use crate::setup;
 
 /// A workspace, and how it is searched.

@@ -22,6 +22,7 @@ mod layer;
 mod ledger;
 mod manifest;
 mod message;
+pub mod printable;
 mod projection;
 mod services;
 pub mod text;

@@ -26,7 +26,6 @@ mod spec;
 mod stores;
 mod sync;
 mod turn;
-pub mod words;
 
 pub use ctx_workspace::WorkspaceAccess;
 pub use engine_health::{EngineHealthRecorder, engine_trouble};

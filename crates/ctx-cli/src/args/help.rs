@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory};
+use ctx_terminal::format::wrapped;
+use ctx_terminal::table::terminal_columns;
 
 use super::{Cli, STYLES};
-use crate::format::wrapped;
-use crate::table::terminal_columns;
 
 /// Every listed command, by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [

@@ -10,15 +10,15 @@ use ctx_core::{
 };
 use ctx_runtime::Stores;
 use ctx_session::{FileBlobs, Home, RandomIds, Transcript, clock, store_compaction};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, shortened, thousands};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, Table};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
 use crate::engine_health::EngineHealthReport;
 use crate::entry_ids::{ID_CHARS, ShortIds, find_entry};
-use crate::failure::misuse;
-use crate::format::{counted, shortened, thousands};
-use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::stores::{self, Left, archive};
 use crate::{receipt, setup};
 

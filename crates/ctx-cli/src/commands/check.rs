@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_eval::SessionReport;
 use ctx_session::{Severity, Transcript};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::files::Existing;
+use ctx_terminal::format::{counted, escaped, shortened};
+use ctx_terminal::out::{DIM, GREEN, Out, YELLOW};
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::failure::misuse;
-use crate::files::{Existing, write_beside};
-use crate::format::{counted, escaped, shortened};
-use crate::out::{DIM, GREEN, Out, YELLOW};
+use crate::files::write_beside;
 use crate::setup;
 
 /// Maximum length of a problem's text when printed for users.

@@ -14,14 +14,14 @@ use ctx_core::{
 };
 use ctx_eval::Baseline;
 use ctx_session::{Home, Transcript, clock, rewrite_compacted, store_compaction};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{escaped, escaped_lines, shortened, thousands};
+use ctx_terminal::out::{BOLD, Out, terminal_columns};
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
 use crate::engine_health::EngineHealthReport;
 use crate::entry_ids::{ID_CHARS, ShortIds};
-use crate::failure::misuse;
-use crate::format::{escaped, escaped_lines, shortened, thousands};
-use crate::out::{BOLD, Out, terminal_columns};
 use crate::receipt;
 use crate::setup::{self, Fitted};
 use crate::stores::{self, Left, archive};

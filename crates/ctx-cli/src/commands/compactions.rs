@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use ctx_core::EntryId;
 use ctx_runtime::lookup::provenance::receipt_of;
 use ctx_session::{CompactionAuthor, StoredCompaction, Transcript};
+use ctx_terminal::format::{escaped, minute, thousands};
+use ctx_terminal::out::{Cell, DIM, GREEN, Out, Table};
 use serde_json::Value;
 
 use crate::args::Compactions;
 use crate::entry_ids::ShortIds;
-use crate::format::{escaped, minute, thousands};
-use crate::out::{Cell, DIM, GREEN, Out, Table};
 use crate::{receipt, setup};
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ctx_config::Config;
+use ctx_terminal::out::{GREEN, Out};
 
 use crate::args::{self, Global};
-use crate::out::{GREEN, Out};
 use crate::{models, setup};
 
 pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::Result<ExitCode> {
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
                 }))?;
             } else {
                 let path = path.unwrap_or_else(|| "defaults (no file)".to_owned());
-                let path = crate::format::escaped(&path);
+                let path = ctx_terminal::format::escaped(&path);
                 out.line(format!("{GREEN}ok{GREEN:#} {path}, profile {}", config.profile()))?;
             }
         }

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind, Snippet, Tokens};
 use ctx_search::vectors::Embedding;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, escaped_lines, thousands};
+use ctx_terminal::out::Out;
 use ctx_workspace::{ContextBlock, Trigger, build_context, question_of, rank, should_search};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Context, Global};
-use crate::failure::misuse;
-use crate::format::{counted, escaped_lines, thousands};
-use crate::out::Out;
 use crate::setup::{self, parse_tokens};
 use crate::workspace::{self, OpenWorkspace};
 

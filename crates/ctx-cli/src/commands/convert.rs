@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_session::Format;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::files::{Existing, Readers};
+use ctx_terminal::format::{counted, shortened};
+use ctx_terminal::out::Out;
 
 use crate::args::Convert;
-use crate::failure::misuse;
-use crate::files::{Existing, Readers, write_for};
-use crate::format::{counted, shortened};
-use crate::out::Out;
+use crate::files::write_for;
 use crate::setup;
 
 /// Maximum length of a format name.

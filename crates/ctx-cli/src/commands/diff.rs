@@ -7,11 +7,11 @@ use ctx_config::SystemRules;
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::CompactionDiff as Report;
 use ctx_session::{StoredCompaction, Transcript};
+use ctx_terminal::format::{counted, escaped, shortened, thousands};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 
 use crate::args::{Diff, Global};
 use crate::entry_ids::{ShortIds, find_compaction, lists_compactions};
-use crate::format::{counted, escaped, shortened, thousands};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::{receipt, setup};
 
 /// Maximum length of a fact.

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use ctx_clients::Environment;
 use ctx_server::running::running;
 use ctx_session::Home;
+use ctx_terminal::format::{counted, escaped};
+use ctx_terminal::out::{DIM, GREEN, Out, RED, YELLOW};
 use serde::Serialize;
 
 use crate::args::{Doctor, Global};
-use crate::format::{counted, escaped};
-use crate::out::{DIM, GREEN, Out, RED, YELLOW};
 use crate::setup;
 
 /// How serious a finding is.
@@ -85,7 +85,7 @@ pub(crate) fn run(global: &Global, args: &Doctor, out: &Out) -> anyhow::Result<E
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(setup::runtime_error)?;
+    let runtime = runtime.map_err(ctx_terminal::failure::runtime_error)?;
     findings.extend(runtime.block_on(clients::check(&examined, server.as_ref())));
     findings.extend(proxy::check(&examined, server.as_ref()));
     findings.extend(clients::keys(&examined.environment));

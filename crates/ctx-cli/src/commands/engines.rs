@@ -8,8 +8,9 @@ mod remove;
 
 use std::process::ExitCode;
 
+use ctx_terminal::out::Out;
+
 use crate::args::{Engines, EnginesCommand, Global};
-use crate::out::Out;
 
 pub(crate) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<ExitCode> {
     match &args.command {

@@ -12,11 +12,11 @@ use std::process::ExitCode;
 
 use ctx_core::{Counter, Error, ErrorKind};
 use ctx_eval::eval::{EvalArm, EvalReport, EvalSetup, Preset, SessionEval, evaluate};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 
 use crate::args::{Eval, EvalCommand, Global, Page};
-use crate::failure::misuse;
-use crate::files::{Existing, is_same_file, write_beside};
-use crate::out::Out;
+use crate::files::{earlier_page, is_same_file, write_beside};
 use crate::setup;
 
 use arms::{Fitter, presets};
@@ -58,7 +58,7 @@ fn write_page(
     let Some(path) = &page.html else { return Ok(()) };
     let source = sessions.iter().find(|session| is_same_file(session, path));
     let source = source.or(sessions.first()).map_or(Path::new("-"), |path| path);
-    write_beside(source, path, Existing::page(path, page.force), |writer| Ok(write(writer)?))?;
+    write_beside(source, path, earlier_page(path, page.force), |writer| Ok(write(writer)?))?;
     out.note(format!("page written to {}", path.display()));
     Ok(())
 }

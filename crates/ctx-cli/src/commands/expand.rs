@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use ctx_core::{Entry, Message};
 use ctx_runtime::lookup::cited::{expand, message_text};
+use ctx_terminal::format::{escaped, escaped_lines, shortened};
+use ctx_terminal::out::{BOLD, DIM, Out};
 use serde_json::value::RawValue;
 
 use crate::args::Expand;
 use crate::entry_ids::{ID_CHARS, lists_entries};
-use crate::format::{escaped, escaped_lines, shortened};
-use crate::out::{BOLD, DIM, Out};
 use crate::setup;
 
 pub(crate) fn run(args: &Expand, out: &Out) -> anyhow::Result<ExitCode> {

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use ctx_clients::{Client, Environment};
 use ctx_server::running::running;
 use ctx_session::{DiscoveredSession, Home};
+use ctx_terminal::format::escaped;
+use ctx_terminal::out::{BOLD, DIM, Out};
 
 use super::sessions::age;
-use crate::format::escaped;
-use crate::out::{BOLD, DIM, Out};
 use crate::session_args::homes;
 
 /// Enough of an id to be found by it.

@@ -14,6 +14,8 @@ use ctx_runtime::lookup::RecallQuery;
 use ctx_server::running::running;
 use ctx_session::key::FileId;
 use ctx_session::{Format, Home, Transcript, clock, is_transcript};
+use ctx_terminal::format::counted;
+use ctx_terminal::out::Out;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -21,8 +23,6 @@ use serde_json::json;
 use super::memory;
 use super::run::PROXY_URL;
 use crate::args::Global;
-use crate::format::counted;
-use crate::out::Out;
 use crate::session_args::homes;
 use crate::setup;
 

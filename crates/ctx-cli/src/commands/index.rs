@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use ctx_terminal::format::{bytes, counted, escaped, thousands};
+use ctx_terminal::out::{BOLD, DIM, Out};
 use ctx_workspace::{IndexReport, Skipped};
 use serde::Serialize;
 
 use crate::args::{Global, Index};
-use crate::format::{bytes, counted, escaped, thousands};
-use crate::out::{BOLD, DIM, Out};
 use crate::workspace;
 
 #[derive(Serialize)]

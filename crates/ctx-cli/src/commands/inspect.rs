@@ -8,12 +8,13 @@ use ctx_inspector::replay::{self, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_server::http::{Server, Shutdown};
 use ctx_session::{AgentHomes, Home};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
+use ctx_terminal::shutdown;
 use serde_json::json;
 
 use crate::args::{Fit, Global, Inspect};
-use crate::failure::misuse;
-use crate::out::Out;
-use crate::{selection, session_args, setup, shutdown};
+use crate::{selection, session_args, setup};
 
 /// How long the program waits at exit for answers in progress.
 const GRACE: Duration = Duration::from_secs(2);

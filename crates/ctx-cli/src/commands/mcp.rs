@@ -11,12 +11,13 @@ use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions, find_session};
 use ctx_server::{Host, http};
 use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Home};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::escaped;
+use ctx_terminal::out::Out;
+use ctx_terminal::shutdown;
 
 use crate::args::{Global, Mcp};
-use crate::failure::misuse;
-use crate::format::escaped;
-use crate::out::Out;
-use crate::{setup, shutdown};
+use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
     let agent: FileId = args.agent.parse().map_err(misuse)?;

@@ -15,10 +15,10 @@ use ctx_runtime::lookup::Lookup;
 use ctx_runtime::memory_session;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, is_transcript};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 
 use crate::args::{Global, MemoryCommand};
-use crate::failure::misuse;
-use crate::out::Out;
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &MemoryCommand, out: &Out) -> anyhow::Result<ExitCode> {

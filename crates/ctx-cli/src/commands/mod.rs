@@ -3,7 +3,6 @@
 pub(crate) mod assemble;
 pub(crate) mod chat;
 pub(crate) mod check;
-pub(crate) mod command_host;
 pub(crate) mod compact;
 pub(crate) mod compactions;
 pub(crate) mod completions;

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use ctx_runtime::lookup::RecallQuery;
 use ctx_session::clock;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, escaped_lines};
+use ctx_terminal::out::Out;
 
 use crate::args::{Global, RecallArgs};
 use crate::commands::memory;
-use crate::failure::misuse;
-use crate::format::{counted, escaped_lines};
-use crate::out::Out;
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Result<ExitCode> {

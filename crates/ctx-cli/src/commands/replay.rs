@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::{Baseline, ReplayReport, SessionReport};
 use ctx_runtime::Stores;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, escaped, percent, shortened, thousands, usd, wrapped};
+use ctx_terminal::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
 
-use super::status::calibrated;
+use super::status::{calibrated, print_session};
 use crate::args::{Fit, Global, Replay, Summaries};
-use crate::failure::misuse;
-use crate::files::{Existing, write_beside};
-use crate::format::{counted, escaped, percent, shortened, thousands, usd, wrapped};
-use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
+use crate::files::{earlier_page, write_beside};
 use crate::session_args::each;
 use crate::{engine_health, receipt, setup};
 
@@ -34,7 +34,7 @@ fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Res
     }
     warn_of_fallbacks(&report, writer.as_deref(), out);
     if let Some(page) = &args.page.html {
-        let existing = Existing::page(page, args.page.force);
+        let existing = earlier_page(page, args.page.force);
         write_beside(path, page, existing, |writer| {
             Ok(ctx_inspector::pages::replay::write(&report, writer)?)
         })?;
@@ -91,7 +91,7 @@ fn warn_of_fallbacks(report: &ReplayReport, asked: Option<&str>, out: &Out) {
 }
 
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
-    out.session(&report.session)?;
+    print_session(&report.session, out)?;
     let setup = format!(
         "window {}, reserve {}, engine {}, profile {}, counter {}",
         thousands(report.window.get()),

@@ -16,13 +16,14 @@ use ctx_server::http::Shutdown;
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
 use ctx_session::{Home, clock};
+use ctx_terminal::out::Out;
+use ctx_terminal::shutdown;
 use serde_json::json;
 
 use super::serve::Service;
 use crate::args::{Global, Run};
 use crate::ask::has_passed;
-use crate::out::Out;
-use crate::{setup, shutdown};
+use crate::setup;
 use title::Title;
 
 /// Tells the hooks of a client which proxy it uses.
@@ -55,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let config = with_windows(config, client.windows(&environment)?)?;
     let service = Service::new(config, &flags, log.receiver("warning"), log.receiver("note"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(setup::runtime_error)?;
+    let runtime = runtime.map_err(ctx_terminal::failure::runtime_error)?;
     let shutdown = Shutdown::default();
     let bound = runtime.block_on(service.server.clone().bind())?;
     let proxy = Proxy::at(&bound.url());
@@ -184,7 +185,7 @@ impl Log {
     fn report(&self, out: &Out) {
         let warnings = *self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings > 0 {
-            let counted = crate::format::counted(warnings, "warning");
+            let counted = ctx_terminal::format::counted(warnings, "warning");
             out.note(format!("{counted} of the proxy in {}", self.path.display()));
         }
     }

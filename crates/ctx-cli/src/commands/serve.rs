@@ -10,13 +10,14 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind};
 use ctx_server::http::{Bound, Shutdown};
 use ctx_server::running::{Registration, running, wait_until_ended};
+use ctx_terminal::out::Out;
+use ctx_terminal::shutdown;
 use serde_json::json;
 
 pub(crate) use service::{Receiver, Service};
 
 use crate::args::{Global, Serve};
-use crate::out::Out;
-use crate::{setup, shutdown};
+use crate::setup;
 
 /// How long a new server waits for another process that looks whether one runs.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         return background::start(global, args, out);
     }
     background::detach(args);
-    let (warnings, notes) = (Out::new(global), Out::new(global));
+    let (warnings, notes) = (Out::new(global.quiet), Out::new(global.quiet));
     let service = Service::new(
         setup::config(global)?,
         args,
@@ -54,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         Box::new(move |note| notes.note(note)),
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(setup::runtime_error)?;
+    let runtime = runtime.map_err(ctx_terminal::failure::runtime_error)?;
     let shutdown = Shutdown::default();
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {

@@ -10,11 +10,11 @@ use ctx_compaction::Config as Compaction;
 use ctx_core::{Counter, Error, ErrorKind, Timestamp, TokenLedger, Tokens};
 use ctx_model::Catalogue;
 use ctx_session::{Agent, DiscoveredSession, Home, LastUsage, SessionEntry, SessionStore, clock};
+use ctx_terminal::format::{bytes, thousands};
+use ctx_terminal::out::{Out, Table, terminal_columns};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
-use crate::format::{bytes, thousands};
-use crate::out::{Out, Table, terminal_columns};
 use crate::session_args::homes;
 use crate::{selection, setup};
 

@@ -12,12 +12,12 @@ use ctx_redact::Redactor;
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
 use ctx_session::Home;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::escaped;
+use ctx_terminal::out::{Cell, DIM, GREEN, Out, RED, table};
 use serde_json::json;
 
 use crate::args::{Global, Setup};
-use crate::failure::misuse;
-use crate::format::escaped;
-use crate::out::{Cell, DIM, GREEN, Out, RED, table};
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<ExitCode> {

@@ -4,16 +4,16 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind, Timestamp};
 use ctx_session::{DiscoveredSession, Home};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, minute, percent, thousands, usd};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, Table};
 use ctx_trace::StoredRecords;
 use ctx_trace::stats::{Figures, GroupBy, Origin, Stats, StatsReport, StatsRow};
 
 use super::replay::replayed;
 use super::sessions::short_project;
 use crate::args::{self, Fit, Global, Summaries};
-use crate::failure::misuse;
-use crate::files::{Existing, write_beside};
-use crate::format::{counted, minute, percent, thousands, usd};
-use crate::out::{BOLD, Cell, DIM, Out, Table};
+use crate::files::{earlier_page, write_beside};
 use crate::session_args::homes;
 
 const EMPTY: &str = "no records of `ctx serve` yet, and no sessions to replay; \
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &args::Stats, out: &Out) -> anyhow::Res
     let report =
         StatsReport { damaged_records: stored.damaged, failed_sessions: failed, ..stats.report() };
     if let Some(page) = &args.page.html {
-        let existing = Existing::page(page, args.page.force);
+        let existing = earlier_page(page, args.page.force);
         write_beside(&folder, page, existing, |writer| {
             Ok(ctx_inspector::pages::stats::write(&report, writer)?)
         })?;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_core::{MIN_MESSAGE_TOKENS, Tokens};
-use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
+use ctx_eval::{SessionCalibration, SessionReport, StatusReport, TokenSource};
+use ctx_terminal::format::{bytes, counted, escaped, percent, shortened, thousands};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 
 use crate::args::{Global, Status};
-use crate::format::{counted, escaped, percent, shortened, thousands};
-use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::session_args::each;
 use crate::{engine_health, setup};
 
@@ -38,7 +38,7 @@ fn report(
 }
 
 fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
-    out.session(&report.session)?;
+    print_session(&report.session, out)?;
     if let Some(name) = &report.name {
         out.line(format!("{DIM}name: {}{DIM:#}", shortened(name, NAME_CHARS)))?;
     }
@@ -73,6 +73,22 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     let rows = rows.into_iter().map(|(what, cell)| vec![what.into(), cell]).collect();
     out.line(table(&[], rows, 0))?;
     Ok(())
+}
+
+/// Prints the subject of a report: the transcript, and its size.
+pub(super) fn print_session(session: &SessionReport, out: &Out) -> std::io::Result<()> {
+    out.line(format!("{BOLD}{}{BOLD:#}", escaped(&session.path)))?;
+    let mut parts = vec![
+        counted(session.entries, "entry"),
+        counted(session.messages, "message"),
+        counted(session.tool_results, "tool result"),
+    ];
+    if session.bad_lines > 0 {
+        let bad = usize::try_from(session.bad_lines).unwrap_or(usize::MAX);
+        parts.push(counted(bad, "bad line"));
+    }
+    let (format, size) = (&session.format, bytes(session.bytes));
+    out.line(format!("{DIM}{format}, {size}: {}{DIM:#}", parts.join(", ")))
 }
 
 fn used(report: &StatusReport) -> Cell {

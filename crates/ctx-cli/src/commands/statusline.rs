@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use ctx_core::Tokens;
 use ctx_session::Format;
+use ctx_terminal::out::Out;
 use ctx_trace::stats::Status;
 use serde::Deserialize;
 
 use super::hook::{from_client, proxy_of};
 use crate::ask::status;
-use crate::out::Out;
 
 /// What Claude Code says of its session. Older versions, and those without an answer yet, say less.
 #[derive(Deserialize)]

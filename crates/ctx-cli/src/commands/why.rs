@@ -7,12 +7,12 @@ use ctx_runtime::lookup::FactOrigin;
 use ctx_runtime::lookup::provenance::{
     FactState, LineOrigin, MOST, SourceMessage, StatedFact, Support, line_origins,
 };
+use ctx_terminal::format::{escaped, escaped_lines, escaped_piece, minute, shortened, thousands};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, RED, YELLOW, table};
 use serde::Serialize;
 
 use super::memory;
 use crate::args::{Global, Why};
-use crate::format::{escaped, escaped_lines, escaped_piece, minute, shortened, thousands};
-use crate::out::{BOLD, Cell, DIM, Out, RED, YELLOW, table};
 use crate::receipt::kind_name;
 use crate::session_args::newest;
 use crate::setup;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use ctx_core::printable::thousands;
 use ctx_core::{
     Delta, Error, ErrorKind, Message, ModelCard, Result, Role, Summarizer, Summary, SummaryRequest,
     Tokens, Usage,
@@ -67,6 +68,20 @@ pub struct ModelFacts {
     /// Whether the server silently truncates a prompt that is too long (Ollama does). The prompt
     /// tokens it reports are then compared with the length of the prompt.
     pub truncates: bool,
+}
+
+impl ModelFacts {
+    /// Returns the note that the window is assumed, and which key of the configuration sets it.
+    #[must_use]
+    pub fn assumed_window(&self) -> String {
+        let provider = self.name.split_once('/').map_or("PROVIDER", |(provider, _)| provider);
+        format!(
+            "unknown window of {}; {} tokens are assumed; set \
+             models.providers.{provider}.models[].contextWindow",
+            self.name,
+            thousands(self.window.get()),
+        )
+    }
 }
 
 /// Why an answer ended.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use ctx_core::printable::shortened;
 use ctx_core::{Block, Entry, EntryId, Error, ErrorKind, Message, Result};
 use ctx_session::Transcript;
-
-use crate::words::shortened;
 
 /// Maximum length of an id: a UUID and a little more.
 pub const ID_CHARS: usize = 40;

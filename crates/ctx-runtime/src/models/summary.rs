@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ctx_config::{Config, Models};
+use ctx_core::printable::shortened;
 use ctx_core::{Error, ErrorKind, Result, Summarizer, SummaryModels};
 use ctx_layers::compaction;
 use ctx_model::{Catalogue, Client, ModelFacts, TokioTimer, connect_models};
 
 use super::providers::providers;
-use crate::words::shortened;
 
 /// The name for "no model": the extractive summariser.
 const NONE: &str = "none";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ctx_core::printable::thousands;
 use ctx_core::{
     CompactResult, Manifest, MemoryStore, NodeState, RecallRequest, Result, SnippetSource,
 };
@@ -14,7 +15,6 @@ use crate::host::{Input, NoticeKind};
 use crate::lookup::remember;
 use crate::session::OpenReason;
 use crate::sync::spawn_blocking;
-use crate::words::thousands;
 
 /// Maximum number of search results.
 const MAX_RESULTS: usize = 5;

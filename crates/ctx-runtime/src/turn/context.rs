@@ -1,11 +1,11 @@
 //! `/context`: the contents of the next request, and which part the provider has cached.
 
+use ctx_core::printable::thousands;
 use ctx_core::{AssembleRequest, Manifest, NodeState, Result, Tokens};
 
 use super::Turn;
 use crate::host::NoticeKind;
 use crate::session::{SentRequest, prefix_tokens, rebuild_view};
-use crate::words::thousands;
 
 impl Turn<'_> {
     /// Returns the manifest of the next request, assembled on a copy that is discarded.

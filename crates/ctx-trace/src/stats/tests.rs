@@ -177,7 +177,7 @@ fn replays_are_counted_apart_from_records() {
     let mut recorded = replay;
     let first = &mut recorded.requests[0];
     (first.recorded_tokens, first.cost_recorded_usd) = (Some(14_000), Some(1.5));
-    let saved = |replay| {
+    let saved = |replay: &ReplayReport| {
         let figures = replayed(replay).totals.remove(1).figures;
         (figures.tokens_saved, figures.saved_usd, figures.overflows_avoided, figures.reported)
     };

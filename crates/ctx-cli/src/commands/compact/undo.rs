@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_session::{CompactionAuthor, Home, Transcript, clock, undo_compaction};
+use ctx_terminal::format::{escaped, shortened};
+use ctx_terminal::out::Out;
 use serde::Serialize;
 
 use crate::args::Compact;
 use crate::entry_ids::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
-use crate::format::{escaped, shortened};
-use crate::out::Out;
 use crate::setup;
 
 #[derive(Serialize)]

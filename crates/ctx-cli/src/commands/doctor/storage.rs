@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ctx_engine_registry::{EngineEntry, EngineState, Registry};
 use ctx_session::Home;
+use ctx_terminal::format::thousands;
 
 use super::Finding;
 use crate::args::Global;
-use crate::format::thousands;
 use crate::{commands, setup};
 
 /// Whether the home folder can be written, is private, and has space.
@@ -54,7 +54,7 @@ fn free_space(path: &Path) -> Option<Finding> {
     const LEAST: u64 = 100 << 20;
     let found = rustix::fs::statvfs(path).ok()?;
     let free = found.f_bavail * found.f_frsize;
-    let text = format!("{} of disk are free", crate::format::bytes(free));
+    let text = format!("{} of disk are free", ctx_terminal::format::bytes(free));
     Some(match free {
         LEAST.. => Finding::ok("home", text),
         _ => Finding::error("home", text, "free some space: transcripts could not be written"),
@@ -107,7 +107,8 @@ pub(super) fn memory(global: &Global, home: &Home) -> Vec<Finding> {
     };
     let has_memory = |agent: &&ctx_session::key::FileId| home.memory_dir(agent).exists();
     let findings = agents.iter().filter(has_memory).map(|agent| {
-        let opened = commands::memory::open(global, agent.as_str(), &crate::out::Out::silent());
+        let opened =
+            commands::memory::open(global, agent.as_str(), &ctx_terminal::out::Out::silent());
         match opened.and_then(|memory| Ok(memory.memory.stats()?)) {
             Ok(stats) => {
                 let segments = thousands(u64::try_from(stats.segments).unwrap_or(u64::MAX));

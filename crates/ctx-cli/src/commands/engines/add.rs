@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use ctx_core::{Error, ErrorKind};
 use ctx_engine_registry::find::{FileKind, Package};
 use ctx_engine_registry::{EngineName, Registry, Trust};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{escaped, shortened};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, table};
 use serde_json::json;
 
 use super::place::Engines;
 use crate::args::AddEngine;
-use crate::failure::misuse;
-use crate::format::{escaped, shortened};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, table};
 
 pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.name {

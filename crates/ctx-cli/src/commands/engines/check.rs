@@ -8,16 +8,17 @@ use ctx_config::Config;
 use ctx_core::{ContextEngine, ErrorKind};
 use ctx_engine_registry::find::{Search, TransportKind};
 use ctx_engine_registry::{BuildContext, Plugins, Registry};
+use ctx_terminal::failure::{self, misuse};
+use ctx_terminal::format::{counted, escaped};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use ctx_terminal::shutdown;
 use ctx_testkit::conformance::{
     CaseReport, Options, Outcome, Plugin, Report, Start, cases, check_with,
 };
 use serde_json::{Value, json};
 
 use crate::args::{CheckEngine, Global};
-use crate::failure::{self, misuse};
-use crate::format::{counted, escaped};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
-use crate::{setup, shutdown};
+use crate::setup;
 
 pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let config = setup::config(global)?;

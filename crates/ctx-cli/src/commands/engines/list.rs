@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use ctx_engine_registry::find::{SearchOutcome, SearchStep};
 use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
 use ctx_session::FailedEngine;
+use ctx_terminal::format::shortened;
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
 use serde::Serialize;
 
 use crate::args::{Engines, Global};
-use crate::format::shortened;
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
 use crate::{engine_health, setup};
 
 /// Maximum length of a reason.

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use ctx_core::{Error, ErrorKind};
 use ctx_engine_registry::find::{FolderKind, Search};
 use ctx_engine_registry::{EngineName, Registry};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::escaped;
+use ctx_terminal::out::{GREEN, Out};
 
 use super::place::Engines;
 use crate::args::{Global, RemoveEngine};
-use crate::failure::misuse;
-use crate::format::escaped;
-use crate::out::{GREEN, Out};
 use crate::{engine_health, setup};
 
 pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Result<ExitCode> {

@@ -8,10 +8,10 @@ use ctx_eval::eval::{COMPACT_TO, EngineArm, EvalSetup, PRESETS, Preset, RowKind}
 use ctx_eval::{Baseline, SessionReport};
 use ctx_runtime::Stores;
 use ctx_session::Transcript;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 
 use crate::args::{Fit, Global, Summaries};
-use crate::failure::misuse;
-use crate::out::Out;
 use crate::setup::{self, Fitted};
 
 /// A session, and the flags that fit it.

@@ -16,12 +16,12 @@ use ctx_eval::eval::bench::{
     SimpleRule, Statement, bench, built_in_statements, statements,
 };
 use ctx_eval::eval::{EvalSetup, Preset, RowKind};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 
 use super::arms::{Fitter, engine_arm, presets};
 use super::write_page;
 use crate::args::{EvalCompact, Global};
-use crate::failure::misuse;
-use crate::out::Out;
 use crate::setup;
 
 use export::Export;

@@ -2,10 +2,10 @@
 
 use ctx_core::EntryId;
 use ctx_eval::eval::{EqualSize, EvalReport, SummaryFigures, SummarySums};
+use ctx_terminal::format::{counted, percent, thousands};
+use ctx_terminal::out::{BOLD, Cell, Table};
 
 use super::print::{coverage, faults};
-use crate::format::{counted, percent, thousands};
-use crate::out::{BOLD, Cell, Table};
 
 /// Returns the title, with the result at equal size.
 pub(super) fn title(sums: &EqualSize) -> String {

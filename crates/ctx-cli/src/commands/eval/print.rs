@@ -1,11 +1,12 @@
 //! The terminal output of `ctx eval`.
 
 use ctx_eval::eval::{EvalReport, EvalRow, RowKind, Share, SingleCompactionRow};
+use ctx_terminal::format::{escaped, percent, shortened, thousands, usd, wrapped};
+use ctx_terminal::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, terminal_columns};
+use ctx_terminal::table::Column;
 
 use super::equal_size;
-use crate::format::{escaped, percent, shortened, thousands, usd, wrapped};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, terminal_columns};
-use crate::table::Column;
+use crate::commands::status::print_session;
 
 /// The coverage that a compaction should reach.
 const GOOD_COVERAGE: f64 = 0.95;
@@ -37,7 +38,7 @@ const SPARED: [&str; 13] = [
 pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     let most = terminal_columns();
     for session in &report.sessions {
-        out.session(&session.session)?;
+        print_session(&session.session, out)?;
         let model = session.model.as_deref().map_or_else(
             || "no model known, so no prices; see --model".to_owned(),
             |model| format!("model {}", escaped(model)),

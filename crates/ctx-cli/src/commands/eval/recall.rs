@@ -13,11 +13,11 @@ use ctx_eval::recall::{
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::{EmbeddingModel, MemorySettings, Vectors};
 use ctx_runtime::{memory_session, vector_model};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, escaped, thousands};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, Table};
 
 use crate::args::{EmbedWith, EvalRecall, Global};
-use crate::failure::misuse;
-use crate::format::{counted, escaped, thousands};
-use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::setup;
 
 /// No question waits for a fast answer here.

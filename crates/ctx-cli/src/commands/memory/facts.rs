@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::sync::PoisonError;
 
 use ctx_memory::facts::{Fact, FactQuery, FactStore};
+use ctx_terminal::format::{escaped, minute};
+use ctx_terminal::out::{Cell, DIM, Out, table};
 use serde::Serialize;
 
 use crate::args::{Facts, Global};
-use crate::format::{escaped, minute};
-use crate::out::{Cell, DIM, Out, table};
 
 /// Default number of answers to a question.
 const ANSWERS: usize = 10;

@@ -9,11 +9,11 @@ use ctx_runtime::forget::{
 };
 use ctx_runtime::lookup::Lookup;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
+use ctx_terminal::format::{counted, shortened};
+use ctx_terminal::out::{BOLD, Cell, Out, table};
 
 use crate::args::{ForgetArgs, Global};
 use crate::entry_ids::ID_CHARS;
-use crate::format::{counted, shortened};
-use crate::out::{BOLD, Cell, Out, table};
 use crate::selection;
 
 /// Maximum number of messages shown before the confirmation.

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use ctx_core::Error;
 use ctx_runtime::lookup::{self, Lookup};
 use ctx_session::clock;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::{counted, escaped, thousands};
+use ctx_terminal::out::{BOLD, Out};
 use serde::Serialize;
 
 use super::name_of;
 use crate::args::{Global, Ingest};
-use crate::failure::misuse;
-use crate::format::{counted, escaped, thousands};
-use crate::out::{BOLD, Out};
 use crate::setup;
 
 #[derive(Serialize)]

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use ctx_terminal::out::Out;
+
 use super::stats;
 use crate::args::{Global, InMemory};
-use crate::out::Out;
 
 pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
     let of = super::open(global, &args.agent, out)?;

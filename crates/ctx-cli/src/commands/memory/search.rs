@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use ctx_runtime::lookup::{SearchHit, SearchQuery, SearchReport};
 use ctx_search::ScoreParts;
 use ctx_session::clock;
+use ctx_terminal::format::{escaped, minute, shortened, wrapped};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, Table, terminal_columns};
 
 use crate::args::{Global, SearchMemory};
 use crate::entry_ids::ID_CHARS;
-use crate::format::{escaped, minute, shortened, wrapped};
-use crate::out::{BOLD, Cell, DIM, Out, Table, terminal_columns};
 use crate::setup;
 
 /// Maximum length of a displayed hit.

@@ -7,11 +7,11 @@ use std::sync::PoisonError;
 
 use ctx_memory::MemoryStats;
 use ctx_runtime::lookup::Lookup;
+use ctx_terminal::format::{bytes, escaped, thousands};
+use ctx_terminal::out::{Cell, Out, table};
 use serde::Serialize;
 
 use crate::args::{Global, InMemory};
-use crate::format::{bytes, escaped, thousands};
-use crate::out::{Cell, Out, table};
 
 /// Maximum number of sessions listed.
 const SHOWN: usize = 20;

@@ -11,14 +11,15 @@ use ctx_disk::io_error;
 use ctx_server::proxy::{ServerConfig, Upstreams};
 use ctx_server::running::{RunningServer, STOP_HEADER, STOP_PATH, running, wait_until_ended};
 use ctx_session::Home;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
+use ctx_terminal::shutdown;
 use serde_json::json;
 
 use super::service::upstream_urls;
 use crate::args::{Global, Serve};
 use crate::ask::ask;
-use crate::failure::misuse;
-use crate::out::Out;
-use crate::{setup, shutdown};
+use crate::setup;
 
 /// A larger log is set aside when a server starts.
 const MOST_LOG: u64 = 10 << 20;

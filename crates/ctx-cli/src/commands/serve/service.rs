@@ -15,10 +15,10 @@ use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::running::stop_route;
 use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_terminal::failure::misuse;
 use ctx_trace::{Trace, TraceLimits};
 
 use crate::args::Serve;
-use crate::failure::misuse;
 use crate::setup;
 
 /// The minimum of `server.maxBodyBytes`.

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use ctx_core::{Error, ErrorKind};
 use ctx_runtime::{BranchMove, branch_ends};
 use ctx_session::{LogOptions, SessionLog, clock};
+use ctx_terminal::format::{counted, escaped};
+use ctx_terminal::out::Out;
 use serde_json::json;
 
 use crate::args::{BranchArgs, Global};
-use crate::format::{counted, escaped};
-use crate::out::Out;
 use crate::{models, session_args, setup};
 
 pub(super) fn run(global: &Global, args: &BranchArgs, out: &Out) -> anyhow::Result<ExitCode> {

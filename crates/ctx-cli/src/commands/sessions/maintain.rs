@@ -6,10 +6,10 @@ use ctx_runtime::maintenance::{
     Action, KeptSession, MaintainedSession, MaintenanceReport, maintain,
 };
 use ctx_session::{Home, clock, recover_journals};
+use ctx_terminal::format::{bytes, counted, escaped};
+use ctx_terminal::out::{BOLD, Cell, Out, Table};
 
 use crate::args::{Global, Maintain};
-use crate::format::{bytes, counted, escaped};
-use crate::out::{BOLD, Cell, Out, Table};
 use crate::{selection, setup};
 
 pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result<ExitCode> {

@@ -3,10 +3,11 @@
 use ctx_eval::eval::bench::{
     ArmReport, BenchReport, Difference, Figures, Loss, Measure, Setting, Share,
 };
+use ctx_terminal::format::{counted, escaped, percent, shortened, thousands, usd};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, RED, Table, terminal_columns};
 
 use crate::commands::eval::print::{dimmed, faults, heading};
-use crate::format::{counted, escaped, percent, shortened, thousands, usd};
-use crate::out::{BOLD, Cell, DIM, Out, RED, Table, terminal_columns};
+use crate::commands::status::print_session;
 
 /// Maximum length of a failure's reason, and of a statement.
 const REASON_CHARS: usize = 300;
@@ -41,7 +42,7 @@ fn shown(report: &BenchReport) -> Option<Setting> {
 
 fn sessions(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
     for session in &report.sessions {
-        out.session(&session.session)?;
+        print_session(&session.session, out)?;
         let sizes = session.cuts.iter().map(|cut| thousands(cut.history_tokens));
         let sizes = sizes.collect::<Vec<_>>().join(", ");
         let cuts = match session.cuts.len() {

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Usage};
 use ctx_runtime::{Notice, TurnOutcome};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::escaped_piece;
+use ctx_terminal::out::Out;
 use serde_json::{Value, json};
 
 use super::Talk;
 use super::input::{Mode, ParsedLine};
 use super::show::{Detail, Show};
-use crate::args::Chat;
-use crate::failure::misuse;
-use crate::format::escaped_piece;
-use crate::out::Out;
 
 /// Maximum length of a message: no model reads more.
 const LONGEST: u64 = 64 << 20;
@@ -23,8 +22,13 @@ const LONGEST: u64 = 64 << 20;
 const MAINTENANCE: Duration = Duration::from_secs(2);
 
 /// Sends `prompt` and prints the answer as soon as it is complete.
-pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
-    let message = message(args.prompt.as_deref().unwrap_or_default())?;
+pub(crate) fn run(
+    talk: &Talk<'_>,
+    prompt: &str,
+    json: bool,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let message = message(prompt)?;
     let input = match ParsedLine::of(&message, Mode::Script).map_err(misuse)? {
         ParsedLine::Message { input, .. } => input,
         // Unreachable in a script: the parser rejects them.
@@ -38,7 +42,7 @@ pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<Exi
         show.end()?;
         // The answer is paid for and stored: later errors must not hide it.
         let printed = match &outcome {
-            Ok(outcome) if args.json => out.json(&answered(talk, outcome)),
+            Ok(outcome) if json => out.json(&answered(talk, outcome)),
             Ok(outcome) => print(outcome.answer.as_deref()).map_err(Into::into),
             Err(_) => Ok(()),
         };

@@ -1,7 +1,7 @@
 //! Errors of a run: rejected arguments, failed output, and the exit codes.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
@@ -30,7 +30,7 @@ impl std::error::Error for Misuse {
 
 /// The user answered a question with no.
 #[derive(Debug)]
-pub(crate) struct Declined;
+pub struct Declined;
 
 impl fmt::Display for Declined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,18 +41,18 @@ impl fmt::Display for Declined {
 impl std::error::Error for Declined {}
 
 /// Marks an error as an argument error, which has its own exit code.
-pub(crate) fn misuse(error: Error) -> anyhow::Error {
+pub fn misuse(error: Error) -> anyhow::Error {
     Misuse(error).into()
 }
 
 /// Returns the exit code for `error`.
-pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
+pub fn code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.is::<Misuse>() { MISUSED } else { FAILED })
 }
 
 /// Names standard output in a write error that names no file. Returns `None` if the reader closed
 /// the pipe, which is not an error.
-pub(crate) fn reportable(error: anyhow::Error) -> Option<anyhow::Error> {
+pub fn reportable(error: anyhow::Error) -> Option<anyhow::Error> {
     let kind = error.chain().find_map(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         io.or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind())
@@ -67,7 +67,7 @@ pub(crate) fn reportable(error: anyhow::Error) -> Option<anyhow::Error> {
 }
 
 /// Ignores output errors of a closed pipe, for commands that still return an exit code.
-pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
     printed.or_else(|error| reportable(error).map_or(Ok(()), Err))
 }
 
@@ -82,20 +82,21 @@ fn unwritten(kind: io::ErrorKind) -> Error {
     Error::new(ErrorKind::Io, "cannot write to standard output").hint(hint)
 }
 
-/// Prints clap's message: help, the version, or an argument error.
-pub(crate) fn print_clap(message: &clap::Error) -> anyhow::Result<ExitCode> {
-    message.print()?;
-    io::stdout().flush()?;
-    Ok(ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(FAILED)))
+/// Returns the error for an async runtime that cannot be created.
+pub fn runtime_error(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, "cannot start the async runtime")
+        .hint("check the limit of open files: `ulimit -n`")
+        .source(error)
 }
 
 /// Turns a file size limit (`ulimit -f`) into a write error, which is reported and leaves stored
 /// data intact. Without a handler the signal ends the process.
 #[cfg(unix)]
-pub(crate) fn survive_size_limits() {
+pub fn survive_size_limits() {
     // If this fails, the signal ends the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
 }
 
+/// This system has no such signal.
 #[cfg(not(unix))]
-pub(crate) fn survive_size_limits() {}
+pub fn survive_size_limits() {}

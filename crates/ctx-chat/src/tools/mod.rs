@@ -12,8 +12,18 @@ use async_trait::async_trait;
 use ctx_core::{Error, ErrorKind, RawJson, Result, ToolCall, ToolOutput, ToolSpec, Toolbox};
 use serde::de::DeserializeOwned;
 
-use crate::args::Tool;
 use working_folder::{Located, WorkingFolder};
+
+/// A tool of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tool {
+    /// Reads a file.
+    Read,
+    /// Writes a file.
+    Write,
+    /// Runs a command.
+    Bash,
+}
 
 /// An action of a tool that may be denied.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_runtime::{COMMANDS, Input};
-
-use crate::format::shortened;
+use ctx_terminal::format::shortened;
 
 /// Commands of the terminal, not of the runtime.
 pub(super) const TERMINAL_COMMANDS: [(&str, &str); 2] = [

@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use ctx_terminal::format::{escaped_lines, shortened};
+use ctx_terminal::out::{BOLD, DIM, GREEN, RED};
 
 use super::edit::{Entered, ask, drop_typed};
-use super::tools::{Approver, ToolAction};
+use super::tools::{Approver, Tool, ToolAction};
 use super::{Interrupt, Spinner};
-use crate::args::Tool;
-use crate::format::{escaped_lines, shortened};
-use crate::out::{BOLD, DIM, GREEN, RED};
 
 /// Maximum length of a line in a preview.
 const LINE_CHARS: usize = 160;

@@ -1,9 +1,8 @@
 //! The rules of the built-in model.
 
 use ctx_core::{Block, ChatRequest, Message, RawJson, Role, ToolCall};
+use ctx_terminal::format::{counted, shortened};
 use serde_json::{Value, json};
-
-use crate::format::{counted, shortened};
 
 /// The runtime's tool for a memory flush.
 const APPEND: &str = "append_memory";

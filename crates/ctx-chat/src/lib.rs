@@ -1,7 +1,15 @@
-//! A conversation at a terminal, or one message for a script.
+//! A small agent: a conversation at a terminal, or one message for a script, over the runtime of ctx.
+//!
+//! [`run`] talks with the models of a configuration, or with a built-in model of a few rules. The model may
+//! read, write and run in the current folder; at a terminal the user is asked first. Answers go to stdout,
+//! everything else to stderr.
+
+#![forbid(unsafe_code)]
 
 mod bar;
+mod command_host;
 mod confirm;
+mod conversation;
 mod demo;
 mod edit;
 mod input;
@@ -16,18 +24,16 @@ mod tools;
 use ctx_core::{Error, ErrorKind};
 use ctx_runtime::Runtime;
 use ctx_session::key::SessionKey;
+use ctx_terminal::failure::{misuse, runtime_error};
 
-use crate::failure::misuse;
-use crate::setup;
+use interrupt::Interrupt;
+use spinner::Spinner;
+use tools::Tools;
 
-pub(crate) use confirm::TerminalUser;
-pub(crate) use demo::Demo;
-pub(crate) use interactive::run as interactive;
-pub(crate) use interrupt::Interrupt;
-pub(crate) use models::{Models, connect};
-pub(crate) use once::run as once;
-pub(crate) use spinner::Spinner;
-pub(crate) use tools::{Approver, NoUser, Tools};
+pub use command_host::host_command;
+pub use conversation::{Options, run};
+pub use demo::config as demo_config;
+pub use tools::Tool;
 
 /// The parts of a running conversation.
 pub(crate) struct Talk<'a> {
@@ -94,7 +100,7 @@ impl Drop for Threads {
 
 fn waiting_runtime() -> anyhow::Result<Threads> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    Ok(Threads(Some(built.map_err(setup::runtime_error)?)))
+    Ok(Threads(Some(built.map_err(runtime_error)?)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Makes foreign text safe to print.
+//! Foreign text and numbers for a reader: control characters escaped, digits grouped.
 
 /// Returns foreign text on one line, with control characters (cursor, colour, text direction)
 /// escaped.

@@ -8,15 +8,13 @@ use std::time::Duration;
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
 use ctx_core::{Error, ErrorKind};
-use ctx_eval::SessionReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::args::Global;
 use crate::failure::Declined;
-use crate::format::{bytes, counted, escaped, escaped_json, shortened, wrapped};
-pub(crate) use crate::table::{Cell, DIM, Table, table, terminal_columns};
+use crate::format::{escaped, escaped_json, shortened, wrapped};
+pub use crate::table::{Cell, DIM, Table, table, terminal_columns};
 
 /// Maximum length of notes, warnings and errors.
 const LINE_CHARS: usize = 600;
@@ -25,14 +23,18 @@ const LINE_CHARS: usize = 600;
 const NOTE: usize = 6;
 const WARNING: usize = 9;
 
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
-pub(crate) const RED: Style = AnsiColor::Red.on_default();
-pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+/// The style of names and headings.
+pub const BOLD: Style = Style::new().bold();
+/// The colour of what is good.
+pub const GREEN: Style = AnsiColor::Green.on_default();
+/// The colour of errors.
+pub const RED: Style = AnsiColor::Red.on_default();
+/// The colour of warnings.
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// The output of a command.
 #[derive(Debug, Default)]
-pub(crate) struct Out {
+pub struct Out {
     /// No progress and no notes.
     quiet: bool,
     /// No warnings either.
@@ -40,45 +42,29 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new(global: &Global) -> Self {
-        global.color.write_global();
-        Self { quiet: global.quiet, silent: false }
+    /// Creates an output, without progress and notes if it is `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, silent: false }
     }
 
     /// Prints data only.
-    pub(crate) fn silent() -> Self {
+    pub fn silent() -> Self {
         Self { quiet: true, silent: true }
     }
 
     /// Prints a line of data, or several. On a terminal they are wrapped between words.
-    pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
+    pub fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
         self.line_indented(text, 0)
     }
 
     /// Prints a line whose continuation lines begin with blanks.
-    pub(crate) fn line_indented(&self, text: impl AsRef<str>, blanks: usize) -> io::Result<()> {
+    pub fn line_indented(&self, text: impl AsRef<str>, blanks: usize) -> io::Result<()> {
         let lines = wrapped(text.as_ref(), [0, blanks], terminal_columns());
         writeln!(stdout(), "{}", lines.join(&format!("\n{:blanks$}", "")))
     }
 
-    /// Prints the subject of a report: the transcript, and its size.
-    pub(crate) fn session(&self, session: &SessionReport) -> io::Result<()> {
-        self.line(format!("{BOLD}{}{BOLD:#}", escaped(&session.path)))?;
-        let mut parts = vec![
-            counted(session.entries, "entry"),
-            counted(session.messages, "message"),
-            counted(session.tool_results, "tool result"),
-        ];
-        if session.bad_lines > 0 {
-            let bad = usize::try_from(session.bad_lines).unwrap_or(usize::MAX);
-            parts.push(counted(bad, "bad line"));
-        }
-        let (format, size) = (&session.format, bytes(session.bytes));
-        self.line(format!("{DIM}{format}, {size}: {}{DIM:#}", parts.join(", ")))
-    }
-
     /// Prints a value as pretty JSON.
-    pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
         let mut out = io::BufWriter::new(stdout().lock());
         writeln!(out, "{}", escaped_json(&text))?;
@@ -87,7 +73,7 @@ impl Out {
     }
 
     /// Prints a report: as JSON, or with `print` for a reader.
-    pub(crate) fn report<R: Serialize>(
+    pub fn report<R: Serialize>(
         &self,
         json: bool,
         report: &R,
@@ -101,14 +87,14 @@ impl Out {
     }
 
     /// Prints additional information on stderr.
-    pub(crate) fn note(&self, text: impl AsRef<str>) {
+    pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
             eprintln!("{DIM}note:{DIM:#} {}", wrapped_note(text.as_ref(), NOTE));
         }
     }
 
     /// Prints a progress line on stderr. The caller must escape control characters.
-    pub(crate) fn aside(&self, text: impl AsRef<str>) {
+    pub fn aside(&self, text: impl AsRef<str>) {
         if !self.quiet {
             let lines = wrapped(text.as_ref(), [0; 2], stderr_columns());
             eprintln!("{DIM}{}{DIM:#}", lines.join("\n"));
@@ -116,14 +102,14 @@ impl Out {
     }
 
     /// Prints a warning. `--quiet` does not suppress it.
-    pub(crate) fn warn(&self, text: impl AsRef<str>) {
+    pub fn warn(&self, text: impl AsRef<str>) {
         if !self.silent {
             eprintln!("{YELLOW}warning:{YELLOW:#} {}", wrapped_note(text.as_ref(), WARNING));
         }
     }
 
     /// Prints a table that belongs to a question.
-    pub(crate) fn note_table(&self, table: &str) {
+    pub fn note_table(&self, table: &str) {
         eprintln!("{table}");
     }
 
@@ -132,7 +118,7 @@ impl Out {
     /// # Errors
     ///
     /// [`Declined`] for any answer but yes; `InvalidInput` without a terminal.
-    pub(crate) fn ask(&self, question: &str) -> anyhow::Result<()> {
+    pub fn ask(&self, question: &str) -> anyhow::Result<()> {
         let yes = "use --yes to confirm without a question";
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             let error = Error::new(
@@ -151,7 +137,7 @@ impl Out {
     }
 
     /// Prints an error with its cause and hint.
-    pub(crate) fn error(&self, error: &anyhow::Error) {
+    pub fn error(&self, error: &anyhow::Error) {
         if error.is::<Declined>() {
             return self.note(error.to_string());
         }
@@ -170,12 +156,12 @@ impl Out {
     }
 
     /// Returns a progress bar that appears only if the work takes longer than a moment.
-    pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
+    pub fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
         self.bar(what, length as u64, "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left")
     }
 
     /// As [`Self::progress`], for a number of bytes.
-    pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
+    pub fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
         self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
     }
 
@@ -184,7 +170,7 @@ impl Out {
     }
 
     /// Runs `work` while a spinner says what it does.
-    pub(crate) fn while_waiting<T>(&self, what: &'static str, work: impl FnOnce() -> T) -> T {
+    pub fn while_waiting<T>(&self, what: &'static str, work: impl FnOnce() -> T) -> T {
         let waiting = self.waiting(what);
         let done = work();
         waiting.finish_and_clear();
@@ -192,7 +178,7 @@ impl Out {
     }
 
     /// Returns a spinner that appears only if the work takes longer than a moment.
-    pub(crate) fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
+    pub fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_message(what);
         self.started(bar, "{spinner} {msg} {elapsed}")
     }

@@ -14,7 +14,7 @@ const WIDE: char = '\u{2e80}';
 /// The state of wrapping a text that arrives in pieces, with the last word, which may be
 /// incomplete.
 #[derive(Default)]
-pub(crate) struct Wrap {
+pub struct Wrap {
     /// The width; `None` without a terminal.
     columns: Option<usize>,
     at: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Wrap {
 
 /// Wraps a text to at most `columns`; without columns nothing is wrapped. `taken` is the number of
 /// columns already used in the first line and in each following line.
-pub(crate) fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> Vec<String> {
+pub fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> Vec<String> {
     let [at, indent] = taken;
     let mut wrap = Wrap { columns, at, indent, ..Wrap::default() };
     let text = wrap.push(text) + &wrap.end();
@@ -39,12 +39,13 @@ pub(crate) fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> 
 }
 
 impl Wrap {
-    pub(crate) fn new(columns: Option<usize>) -> Self {
+    /// Creates the state for a terminal of this width; without a width nothing is wrapped.
+    pub fn new(columns: Option<usize>) -> Self {
         Self { columns, ..Self::default() }
     }
 
     /// Returns what can be printed after another piece.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
+    pub fn push(&mut self, piece: &str) -> String {
         if self.columns.is_none() {
             return piece.to_owned();
         }
@@ -75,7 +76,7 @@ impl Wrap {
     }
 
     /// Returns the remaining text. Later text continues in the same line.
-    pub(crate) fn end(&mut self) -> String {
+    pub fn end(&mut self) -> String {
         let mut out = String::new();
         self.put(&mut out);
         out + &take(&mut self.after)

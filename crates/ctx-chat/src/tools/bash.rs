@@ -6,15 +6,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ctx_core::{ToolCall, ToolOutput};
+use ctx_terminal::format::counted;
+use ctx_terminal::shutdown::ProcessGroup;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::output::BoundedOutput;
-use super::{ToolAction, Tools, arguments};
-use crate::args::Tool;
-use crate::format::counted;
-use crate::shutdown::ProcessGroup;
+use super::{Tool, ToolAction, Tools, arguments};
 
 pub(super) const NAME: &str = "bash";
 

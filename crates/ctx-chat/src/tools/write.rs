@@ -4,12 +4,11 @@ use std::io::Write as _;
 use std::path::Path;
 
 use ctx_core::{ToolCall, ToolOutput};
+use ctx_terminal::files::{Readers, temporary_in};
+use ctx_terminal::format::{bytes, counted};
 use serde::Deserialize;
 
-use super::{Tools, arguments, blocking, file_error};
-use crate::args::Tool;
-use crate::files::{Readers, temporary_in};
-use crate::format::{bytes, counted};
+use super::{Tool, Tools, arguments, blocking, file_error};
 
 pub(super) const NAME: &str = "write";
 

@@ -30,26 +30,30 @@ impl Demo {
         let window = window.unwrap_or(WINDOW);
         Self { card: ModelCard::new("demo/rules", window), window, pace }
     }
+}
 
-    /// Returns the configuration of a demonstration: memory with recall, a new folder for memory
-    /// flushes, and a guard that accepts small windows.
-    pub(crate) fn config(home: &Home) -> Result<Config> {
-        let workspace = home.root.join("demo-workspace");
-        std::fs::create_dir_all(&workspace).map_err(|error| {
-            Error::new(ErrorKind::Io, "cannot create the folder of the demonstration")
-                .with("path", workspace.display())
-                .source(error)
-                .hint("set CTX_HOME to a folder that ctx may write to")
-        })?;
-        let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
-        Config::from_value(json!({
-            "agents": { "defaults": {
-                "workspace": workspace,
-                "memoryContext": { "enabled": true, "autoRecallMinScore": 0.2 },
-                "windowGuard": { "hardMinTokens": 4_000, "warnBelowTokens": 4_000 },
-            } },
-        }))
-    }
+/// Returns the configuration of a demonstration: memory with recall, a new folder for memory
+/// flushes, and a guard that accepts small windows.
+///
+/// # Errors
+///
+/// If that folder cannot be created.
+pub fn config(home: &Home) -> Result<Config> {
+    let workspace = home.root.join("demo-workspace");
+    std::fs::create_dir_all(&workspace).map_err(|error| {
+        Error::new(ErrorKind::Io, "cannot create the folder of the demonstration")
+            .with("path", workspace.display())
+            .source(error)
+            .hint("set CTX_HOME to a folder that ctx may write to")
+    })?;
+    let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
+    Config::from_value(json!({
+        "agents": { "defaults": {
+            "workspace": workspace,
+            "memoryContext": { "enabled": true, "autoRecallMinScore": 0.2 },
+            "windowGuard": { "hardMinTokens": 4_000, "warnBelowTokens": 4_000 },
+        } },
+    }))
 }
 
 /// Counts the tokens of a request, including its tools.

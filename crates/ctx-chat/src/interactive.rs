@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use ctx_runtime::{COMMANDS, Input, TurnOutcome};
 use ctx_session::Home;
+use ctx_terminal::failure;
+use ctx_terminal::format::{escaped, escaped_piece};
+use ctx_terminal::out::{BOLD, Cell, DIM, Out, table};
+use ctx_terminal::shutdown;
 
 use super::bar::bar;
 use super::edit::{Entered, LineEditor};
 use super::input::{Mode, ParsedLine, TERMINAL_COMMANDS};
 use super::show::{Detail, Show};
 use super::{Interrupt, Talk};
-use crate::format::{escaped, escaped_piece};
-use crate::out::{BOLD, Cell, DIM, Out, table};
-use crate::{failure, shutdown};
 
 /// Runs the conversation to its end. If messages come from a pipe, Ctrl-C ends the program, and the
 /// first failed message sets the exit code.

@@ -9,7 +9,8 @@ use terminal_size::{Width, terminal_size_of};
 
 use crate::format::{shortened, wrapped};
 
-pub(crate) const DIM: Style = Style::new().dimmed();
+/// The style of what matters less.
+pub const DIM: Style = Style::new().dimmed();
 
 /// Maximum length of a text in a table: an id can be a megabyte.
 const CELL_CHARS: usize = 160;
@@ -19,14 +20,14 @@ const LEAST_TEXT: std::ops::RangeInclusive<usize> = 24..=48;
 
 /// A cell of a table: its text and style.
 #[derive(Debug)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     style: Style,
 }
 
 impl Cell {
     /// Creates a cell in a style.
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
 }
@@ -39,13 +40,13 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Cell {
     /// Returns it with more text at its end.
-    pub(crate) fn suffixed(mut self, text: &str) -> Self {
+    pub fn suffixed(mut self, text: &str) -> Self {
         self.text.push_str(text);
         self
     }
 
     /// Whether a table truncates its text.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.text.chars().count() > CELL_CHARS
     }
 
@@ -64,15 +65,15 @@ impl Cell {
 }
 
 /// Returns the width of the terminal, if there is one.
-pub(crate) fn terminal_columns() -> Option<usize> {
+pub fn terminal_columns() -> Option<usize> {
     terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }
 
 /// A heading, and the function that returns a row's cell under it.
-pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
+pub type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// A table without lines. Text of cells may come from a transcript, so control characters are escaped.
-pub(crate) struct Table {
+pub struct Table {
     header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<Cell>>,
     /// The columns from the second to this one are aligned to the right.
@@ -81,32 +82,29 @@ pub(crate) struct Table {
 }
 
 /// Formats a [`Table`] to fit the terminal.
-pub(crate) fn table(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
+pub fn table(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
     Table::new(header, rows, numbers).fitted()
 }
 
 impl Table {
-    pub(crate) fn new(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> Self {
+    /// Creates a table whose columns from the second to `numbers` are aligned to the right.
+    pub fn new(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> Self {
         let header = header.iter().map(|heading| Cow::Borrowed(*heading));
         Self { header: header.collect(), rows, numbers, spared: &[] }
     }
 
     /// Creates a table of numbers under headings that depend on the data.
-    pub(crate) fn of_numbers(header: Vec<Cow<'static, str>>, rows: Vec<Vec<Cell>>) -> Self {
+    pub fn of_numbers(header: Vec<Cow<'static, str>>, rows: Vec<Vec<Cell>>) -> Self {
         Self { numbers: header.len(), header, rows, spared: &[] }
     }
 
     /// Sets the columns dropped on a narrow terminal, in this order.
-    pub(crate) fn without(self, spared: &'static [&'static str]) -> Self {
+    pub fn without(self, spared: &'static [&'static str]) -> Self {
         Self { spared, ..self }
     }
 
     /// Creates a table from columns. All contain numbers, except the first and a `kind` at the end.
-    pub(crate) fn of<T>(
-        rows: &[T],
-        spared: &'static [&'static str],
-        columns: &[Column<T>],
-    ) -> Self {
+    pub fn of<T>(rows: &[T], spared: &'static [&'static str], columns: &[Column<T>]) -> Self {
         let header: Vec<_> = columns.iter().map(|column| Cow::Borrowed(column.0)).collect();
         let words = header.iter().rev().take_while(|heading| *heading == "kind").count();
         let cells = |row: &T| columns.iter().map(|column| column.1(row)).collect();
@@ -119,7 +117,7 @@ impl Table {
     }
 
     /// Returns the table fitted to the terminal, followed by the names of dropped columns.
-    pub(crate) fn fitted(self) -> String {
+    pub fn fitted(self) -> String {
         let (text, gone) = self.text(terminal_columns());
         match gone.is_empty() {
             true => text,
@@ -131,7 +129,7 @@ impl Table {
 
     /// Returns the table in `most` terminal columns, if it can be that narrow, and the headings of
     /// dropped columns.
-    pub(crate) fn text(mut self, most: Option<usize>) -> (String, Vec<&'static str>) {
+    pub fn text(mut self, most: Option<usize>) -> (String, Vec<&'static str>) {
         let mut gone = Vec::new();
         for name in self.spared {
             let [fixed, last, word] = self.widths();

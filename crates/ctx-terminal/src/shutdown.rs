@@ -1,5 +1,5 @@
-//! Cleans up before a signal ends the program: ends engines and commands, and removes copies of
-//! engines. Other uses of Ctrl-C are registered here.
+//! Cleans up before a signal ends the program: ends commands and removes temporary folders. Other uses
+//! of Ctrl-C are registered here.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes a temporary folder even if a signal ends the program.
-pub(crate) fn removes(folder: &Path) {
+pub fn removes(folder: &Path) {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
 }
 
 /// From now on Ctrl-C calls `act` instead of ending the program, even if the program was started
 /// with the signal ignored, or if other code (such as the line editor) handled it before.
-pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
+pub fn on_interrupt(act: impl Fn() + Send + 'static) {
     // On failure, Ctrl-C behaves as before.
     let _ = ctrlc::set_handler(act);
 }
@@ -24,12 +24,12 @@ type Act = Box<dyn Fn() + Send>;
 static ON_TERM: Mutex<Option<Act>> = Mutex::new(None);
 
 /// From now on SIGTERM calls `act` instead of ending the program.
-pub(crate) fn on_term(act: impl Fn() + Send + 'static) {
+pub fn on_term(act: impl Fn() + Send + 'static) {
     *ON_TERM.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
 }
 
 /// A command with all its processes, ended when this is dropped or the program ends.
-pub(crate) struct ProcessGroup {
+pub struct ProcessGroup {
     id: Option<u32>,
 }
 
@@ -38,13 +38,13 @@ static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 impl ProcessGroup {
     /// Returns the group led by a process; an empty one if it has ended already.
-    pub(crate) fn of(leader: Option<u32>) -> Self {
+    pub fn of(leader: Option<u32>) -> Self {
         GROUPS.lock().unwrap_or_else(PoisonError::into_inner).extend(leader);
         Self { id: leader }
     }
 
     /// Ends its remaining processes.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(id) = self.id.take() {
             GROUPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != id);
             kill(id);
@@ -60,7 +60,7 @@ impl Drop for ProcessGroup {
 
 /// Asks a process to end.
 #[cfg(unix)]
-pub(crate) fn terminate(process: u32) -> std::io::Result<()> {
+pub fn terminate(process: u32) -> std::io::Result<()> {
     use rustix::process::{Pid, Signal, kill_process};
     let id = i32::try_from(process).ok().and_then(Pid::from_raw);
     let id = id.ok_or(rustix::io::Errno::SRCH)?;
@@ -69,7 +69,7 @@ pub(crate) fn terminate(process: u32) -> std::io::Result<()> {
 
 /// Ends a process: this system has no request to end.
 #[cfg(not(unix))]
-pub(crate) fn terminate(process: u32) -> std::io::Result<()> {
+pub fn terminate(process: u32) -> std::io::Result<()> {
     let process = process.to_string();
     let ended = std::process::Command::new("taskkill").args(["/F", "/PID", &process]).output()?;
     match ended.status.success() {
@@ -97,15 +97,14 @@ mod signals {
     use std::sync::mpsc::channel;
     use std::thread;
 
-    use ctx_engine_registry::foreign::transport::end_processes;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
     use super::{FOLDERS, GROUPS, ON_TERM, kill};
 
-    /// Before a signal ends the program, ends engines and removes folders.
-    pub(crate) fn clean_up() {
+    /// Before a signal ends the program, calls `first`, ends commands and removes folders.
+    pub fn clean_up(first: fn()) {
         let (ready, is_ready) = channel::<()>();
         let watch = move || {
             let caught =
@@ -119,7 +118,7 @@ mod signals {
                     act();
                     continue;
                 }
-                end_processes();
+                first();
                 for group in GROUPS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                     kill(group);
                 }
@@ -158,10 +157,11 @@ mod signals {
 }
 
 #[cfg(unix)]
-pub(crate) use signals::clean_up;
+pub use signals::clean_up;
 
+/// Does nothing: this system has no signals.
 #[cfg(not(unix))]
-pub(crate) fn clean_up() {
+pub fn clean_up(_: fn()) {
     // Unused on other systems.
     let _ = (&FOLDERS, &GROUPS, &ON_TERM);
 }

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 use ctx_core::Timestamp;
 
-pub(crate) use crate::wrap::wrapped;
-pub(crate) use ctx_runtime::words::{
+pub use crate::wrap::wrapped;
+pub use ctx_core::printable::{
     escaped, escaped_lines, escaped_piece, needs_escape, shortened, thousands,
 };
 
 /// Formats a number of bytes.
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     indicatif::DecimalBytes(n).to_string()
 }
 
 /// Formats a share as a percentage.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// Formats a count: `1 message`, `2 messages`, `1,000 messages`.
-pub(crate) fn counted(n: usize, thing: &str) -> String {
+pub fn counted(n: usize, thing: &str) -> String {
     let number = thousands(n as u64);
     match n {
         1 => format!("{number} {thing}"),
@@ -30,20 +30,20 @@ pub(crate) fn counted(n: usize, thing: &str) -> String {
 }
 
 /// Formats a time for the user, in UTC.
-pub(crate) fn minute(at: Timestamp) -> String {
+pub fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// Formats dollars and cents.
-pub(crate) fn usd(amount: f64) -> String {
+pub fn usd(amount: f64) -> String {
     let cents = (amount.abs() * 100.0).round();
     let sign = if amount < 0.0 { "-" } else { "" };
     format!("{sign}${}.{:02}", thousands((cents / 100.0) as u64), (cents % 100.0) as u64)
 }
 
 /// Escapes control characters in the strings of JSON, without changing its meaning.
-pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(needs_escape) {
         return Cow::Borrowed(json);
     }

@@ -1,8 +1,7 @@
 //! A bar that shows how full the window is, without the reserve for the answer.
 
 use ctx_runtime::WindowFill;
-
-use crate::format::thousands;
+use ctx_terminal::format::thousands;
 
 /// The width of the bar, in characters.
 const CELLS: u64 = 20;

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use anstream::stdout;
 use ctx_core::{CompactionTrigger, ToolCall, ToolOutput};
 use ctx_runtime::{Event, Listener, Notice, NoticeKind};
+use ctx_terminal::format::{counted, escaped, escaped_piece, shortened, thousands};
+use ctx_terminal::out::{Out, terminal_columns};
+use ctx_terminal::wrap::Wrap;
 use serde_json::Value;
 
 use super::Spinner;
-use crate::format::{counted, escaped, escaped_piece, shortened, thousands};
-use crate::out::{Out, terminal_columns};
-use crate::wrap::Wrap;
 
 /// The default progress text.
 const WAITING: &str = "waiting for the model";

@@ -4,11 +4,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctx_core::{ToolCall, ToolOutput};
+use ctx_terminal::format::counted;
 use serde::Deserialize;
 
-use super::{Tools, arguments, blocking, file_error};
-use crate::args::Tool;
-use crate::format::counted;
+use super::{Tool, Tools, arguments, blocking, file_error};
 
 pub(super) const NAME: &str = "read";
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use ctx_config::Config;
 use ctx_core::{ChatModel, Error, ErrorKind};
 use ctx_runtime::ModelChain;
+use ctx_terminal::failure::misuse;
+use ctx_terminal::out::Out;
 
-use crate::args::Chat;
-use crate::failure::misuse;
-use crate::models::window_is_assumed;
-use crate::out::Out;
+use super::Options;
 
 /// Default models, and the variables with their keys.
 const DEFAULT_MODELS: [(&str, &str); 2] =
@@ -28,8 +27,8 @@ pub(crate) type Models = Vec<Arc<dyn ChatModel>>;
 
 /// Connects the models of the command line, else the configured ones, else the default model whose
 /// key is set. Warns of models that are missing or whose window is assumed.
-pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result<Models> {
-    let chain = match ModelChain::connect(config, &args.models) {
+pub(crate) fn connect(options: &Options, config: &Config, out: &Out) -> anyhow::Result<Models> {
+    let chain = match ModelChain::connect(config, &options.models) {
         Ok(None) => {
             let default = default_model(|name| std::env::var(name).ok());
             let Some(name) = default else {
@@ -47,16 +46,16 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
             let own = error.hint_text().map(|own| format!("{own}; ")).unwrap_or_default();
             error.hint(format!("{own}or try `ctx chat --demo`, which needs no key")).into()
         }
-        ErrorKind::NotFound if !args.models.is_empty() => misuse(error),
+        ErrorKind::NotFound if !options.models.is_empty() => misuse(error),
         _ => error.into(),
     })?;
     let Some(chain) = chain else { return Ok(Vec::new()) };
     for error in chain.missing {
         out.warn(format!("model skipped: {error}"));
     }
-    if args.window.is_none() {
+    if options.window.is_none() {
         for facts in &chain.assumed {
-            out.note(window_is_assumed(facts));
+            out.note(facts.assumed_window());
         }
     }
     Ok(chain.models)

@@ -1,16 +1,18 @@
-//! `ctx command-host`: for internal use. The tool `bash` of `ctx chat` uses it to run a command in
-//! its own session without a terminal, and to end the command when `ctx chat` has ended for any
-//! reason.
+//! `ctx command-host`: for internal use. The tool `bash` uses it to run a command in its own session
+//! without a terminal, and to end the command when the conversation has ended for any reason.
 
 use std::process::ExitCode;
-
-use crate::args::CommandHost;
 
 /// The shells' exit code for a command that cannot be run.
 const CANNOT_RUN: u8 = 127;
 
+/// Runs a command of the tool `bash`, and ends it when standard input is closed.
+///
+/// # Errors
+///
+/// If the output cannot be written.
 #[cfg(unix)]
-pub(crate) fn run(args: &CommandHost) -> anyhow::Result<ExitCode> {
+pub fn host_command(command: &str) -> anyhow::Result<ExitCode> {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
@@ -22,7 +24,7 @@ pub(crate) fn run(args: &CommandHost) -> anyhow::Result<ExitCode> {
         return cannot(&error);
     }
     // Output and errors share a stream, which keeps their order.
-    let command = format!("exec 2>&1\n{}", args.command);
+    let command = format!("exec 2>&1\n{command}");
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::null());
     let status = match shell.status() {
@@ -35,8 +37,13 @@ pub(crate) fn run(args: &CommandHost) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(CANNOT_RUN)))
 }
 
+/// Runs nothing: on this system the tool `bash` runs its commands itself.
+///
+/// # Errors
+///
+/// None.
 #[cfg(not(unix))]
-pub(crate) fn run(_: &CommandHost) -> anyhow::Result<ExitCode> {
+pub fn host_command(_: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(CANNOT_RUN))
 }
 
