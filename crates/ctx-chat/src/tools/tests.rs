@@ -70,7 +70,7 @@ fn tools_have_a_fixed_order_and_json_schemas() {
         let schema: Value = serde_json::from_str(spec.parameters.as_str()).unwrap();
         assert_eq!(schema["type"], "object", "{}", spec.name);
     }
-    let none = Tools::new(&[Tool::None], bench.tools.folder(), Box::new(NoUser)).unwrap();
+    let none = Tools::new(&[], bench.tools.folder(), Box::new(NoUser)).unwrap();
     assert!(none.specs().is_empty());
 }
 
