@@ -57,6 +57,25 @@ fn edits_after_the_setup_are_shown_and_kept() {
 }
 
 #[test]
+fn the_setups_of_all_clients_are_undone_with_the_folders_that_they_created() {
+    let room = Room::new();
+    let path = room.write(".codex/config.toml", CODEX);
+    for client in ["codex", "claude", "opencode"] {
+        assert_eq!(room.ctx(&["setup", client, "--yes"]).code, Some(0));
+    }
+    room.write(".config/mine", "1");
+    let asked = room.ctx(&["setup", "--undo", "--yes", "--json"]);
+    assert_eq!(asked.code, Some(2), "{}", asked.stderr);
+    assert!(asked.stderr.contains("set up are: claude, codex, opencode"), "{}", asked.stderr);
+    let undone = room.ctx(&["setup", "--undo", "--yes"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), CODEX);
+    assert!(!room.path(".claude").exists() && !room.path(".config/opencode").exists());
+    assert!(room.path(".config/mine").exists());
+    assert!(room.ctx(&["setup", "--undo"]).stdout.contains("nothing to undo"));
+}
+
+#[test]
 fn a_setup_of_a_deleted_file_is_forgotten_and_the_copy_stays() {
     let room = Room::new();
     let path = room.write(".codex/config.toml", CODEX);
@@ -106,6 +125,7 @@ fn bad_setups_say_what_to_do() {
         let ran = room.ctx(args);
         assert!(ran.code != Some(0) && ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
     }
+    assert_eq!(room.ctx(&["run", "--", "no-such-client-of-ctx"]).code, Some(127));
 }
 
 #[test]
@@ -137,6 +157,9 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
         assert!(ill.stdout.contains("Codex 9 ") && ill.stdout.contains("nothing listens there"));
         assert!(ill.stdout.contains("ctx setup codex --undo"), "{}", ill.stdout);
         let gateway = "model_provider = 'g'\n[model_providers.g]\nbase_url = 'http://gw/v1'\n";
+        room.write("bin/codex", "#!/bin/sh\necho no node >&2\nexit 3\n");
+        let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
+        assert!(ill.stdout.contains("does not start: no node"), "{}", ill.stdout);
         room.write(".codex/work.config.toml", gateway);
         let profile = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
         assert!(profile.stdout.contains("Codex with --profile work"), "{}", profile.stdout);
@@ -201,8 +224,12 @@ mod servers {
         let asked = provider.requests();
         assert!(asked.iter().any(|request| request.path == "/v1/chat/completions"));
         run.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
-        let ended = run.wait().expect("it ends");
-        assert_eq!(ended.code(), Some(7), "the client's own exit code");
+        let ended = run.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(7), "the client's own exit code");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!said.contains("no request passed"), "{said}");
+        let silent = room.ctx(&["run", "-u", &upstream, "--", "sh", "-c", "true"]);
+        assert!(silent.stderr.contains("no request passed"), "{}", silent.stderr);
         let host = url.trim().trim_start_matches("http://").trim_end_matches("/v1");
         assert!(TcpStream::connect(host).is_err(), "the proxy ends with the client");
     }
@@ -270,6 +297,15 @@ mod servers {
         let url = first["url"].as_str().expect("a URL").to_owned();
         assert_eq!(json(&room.ctx(&args)), first, "one for a home");
         assert_eq!(json(&room.ctx(&["setup", "--json"]))["proxy"], url.as_str());
+        let status = json(&room.ctx(&["serve", "--status", "--json"]))["server"].clone();
+        assert_eq!((&status["url"], &status["pid"]), (&first["url"], &first["pid"]), "{status}");
+        assert!(room.ctx(&["serve", "--status"]).stdout.contains(&format!("openai -> {upstream}")));
+        let taken = room.ctx(&["serve", "--listen", url.trim_start_matches("http://")]);
+        assert!(
+            taken.code == Some(1) && taken.stderr.contains("--stop` ends it"),
+            "{}",
+            taken.stderr
+        );
         let other = room.ctx(&["serve", "--background", "-u", "openai=http://127.0.0.1:9/v1"]);
         assert!(other.code != Some(0) && other.stderr.contains("--replace"), "{}", other.stderr);
         let stream = begin(&url);
@@ -298,6 +334,7 @@ mod servers {
         assert!(stopped.stdout.contains(&url), "{} {}", stopped.stdout, stopped.stderr);
         assert!(TcpStream::connect(&listen).is_err());
         assert!(room.ctx(&["serve", "--stop"]).stderr.contains("no `ctx serve`"));
+        assert_eq!(room.ctx(&["serve", "--status"]).code, Some(1));
     }
 
     #[test]
