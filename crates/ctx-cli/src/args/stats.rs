@@ -6,8 +6,8 @@ use ctx_trace::stats::GroupBy;
 use super::{Page, names};
 
 /// What `ctx serve` saved is measured, from its records. What ctx would have saved in the sessions of
-/// your agents is simulated, as `ctx replay` does; no model is called. The two are never added to
-/// each other.
+/// your agents is simulated, as `ctx replay` does with the profile of `ctx serve`; no model is called.
+/// The two are never added to each other.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
     /// What a row is about; days are in UTC

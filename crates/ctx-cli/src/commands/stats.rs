@@ -15,6 +15,7 @@ use super::sessions::short_project;
 use crate::args::{self, Fit, Global, Summaries};
 use crate::files::{earlier_page, write_beside};
 use crate::session_args::homes;
+use crate::setup;
 
 const EMPTY: &str = "no records of `ctx serve` yet, and no sessions to replay; \
                      `ctx run -- CLIENT` sends the requests of a client through ctx";
@@ -64,11 +65,13 @@ fn add_sessions(
     let is_new = |session: &DiscoveredSession| since.is_none_or(|since| session.modified >= since);
     let sessions: Vec<_> = found.sessions.into_iter().filter(is_new).take(last).collect();
     let summaries = Summaries { summary_model: Some("none".to_owned()) };
+    // It is `ctx serve` whose savings are simulated.
+    let profile = setup::config(global)?.for_proxy().profile();
+    let fit = Fit { profile: Some(profile), ..Fit::default() };
     let bar = out.progress("replaying sessions", sessions.len());
     let (mut failed, mut first_error) = (0, None);
     for session in &sessions {
-        let fit = (&Fit::default(), &summaries);
-        match replayed(global, fit, &session.path, false, &Out::silent()) {
+        match replayed(global, (&fit, &summaries), &session.path, false, &Out::silent()) {
             Ok(replay) => stats.add_replay(&replay.report, session),
             Err(error) => {
                 failed += 1;
@@ -118,16 +121,23 @@ fn print(report: &StatsReport, out: &Out) -> anyhow::Result<()> {
 /// Describes the sums of an origin in a sentence.
 fn headline(total: &StatsRow) -> String {
     let figures = &total.figures;
-    let share = figures.tokens_saved as f64 / figures.tokens_before.max(1) as f64;
-    let dollars = figures.saved_usd.map(|saved| format!(" and {}", usd(saved)));
-    format!(
-        "{BOLD}{}: {} tokens ({}){} saved in {}{BOLD:#}",
-        origin(total.origin),
-        signed(figures.tokens_saved),
-        percent(share),
-        dollars.unwrap_or_default(),
-        counted(usize::try_from(figures.requests).unwrap_or(usize::MAX), "request"),
-    )
+    let share = figures.tokens_saved.unsigned_abs() as f64 / figures.tokens_before.max(1) as f64;
+    let tokens =
+        format!("{} tokens ({})", thousands(figures.tokens_saved.unsigned_abs()), percent(share));
+    let (saved, dollars) = (figures.tokens_saved, figures.saved_usd);
+    let dollars = dollars.map(|dollars| (dollars, format!(" and {}", usd(dollars.abs()))));
+    let less_or_more = |is_less| if is_less { "less" } else { "more" };
+    let changed = match dollars {
+        None if saved >= 0 => format!("{tokens} saved"),
+        None => format!("{tokens} more"),
+        Some((dollars, text)) if saved >= 0 && dollars >= 0.0 => format!("{tokens}{text} saved"),
+        Some((dollars, text)) => {
+            let [tokens_are, dollars_are] = [saved >= 0, dollars >= 0.0].map(less_or_more);
+            format!("{tokens} {tokens_are}{text} {dollars_are}")
+        }
+    };
+    let requests = counted(usize::try_from(figures.requests).unwrap_or(usize::MAX), "request");
+    format!("{BOLD}{}: {changed} in {requests}{BOLD:#}", origin(total.origin))
 }
 
 fn origin(origin: Origin) -> &'static str {

@@ -22,7 +22,14 @@ function tellOfMore(scrolled) {
 
 // Returns the sums of `ctx stats` in a sentence.
 function savedOf({ requests, tokensBefore, tokensSaved, savedUsd, overflowsAvoided }) {
-  const usd = typeof savedUsd === "number" ? ` and ${dollars(savedUsd)}` : "";
+  const priced = typeof savedUsd === "number";
+  const tokens = `${plural(Math.abs(tokensSaved), "token")} (${exactPercent(Math.abs(tokensSaved) / Math.max(1, tokensBefore))})`;
+  const usd = priced ? ` and ${dollars(Math.abs(savedUsd))}` : "";
+  const isSaved = (n) => !(n < 0);
+  const lessOrMore = (n) => (isSaved(n) ? "less" : "more");
+  const changed = isSaved(tokensSaved) && isSaved(savedUsd)
+    ? `${tokens}${usd} saved`
+    : `${tokens} ${lessOrMore(tokensSaved)}${priced ? `${usd} ${lessOrMore(savedUsd)}` : ""}`;
   const fitted = overflowsAvoided ? ` ${whole(overflowsAvoided)} were larger than the window before.` : "";
-  return `${plural(tokensSaved, "token")} (${exactPercent(tokensSaved / Math.max(1, tokensBefore))})${usd} saved in ${plural(requests, "request")}.${fitted}`;
+  return `${changed} in ${plural(requests, "request")}.${fitted}`;
 }
