@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Block, CallId, Message, RawJson, Result, Tokens, ToolCall, Usage};
+use crate::{Block, CallId, Message, RawJson, Result, Tokens, ToolCall};
 
 /// The identity of a model and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,12 +130,6 @@ impl From<Message> for Reply {
 pub trait ChatModel: Send + Sync {
     /// Returns the identity of the model.
     fn card(&self) -> &ModelCard;
-
-    /// Returns the cost of a call with that usage in USD; `None` if the price is unknown.
-    fn cost(&self, usage: &Usage) -> Option<f64> {
-        let _ = usage;
-        None
-    }
 
     /// Answers a request. The parts are streamed to `deltas`; if an error follows, they are
     /// invalid.

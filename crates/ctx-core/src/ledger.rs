@@ -45,6 +45,7 @@ impl Calibration {
 
 /// The window, reserve, fixed parts, counter and calibration of one session.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct TokenLedger {
     counter: Counter,
     window: Tokens,
@@ -62,7 +63,6 @@ pub struct TokenLedger {
 impl TokenLedger {
     /// Creates a ledger for a context window of `window` tokens, of which `reserve` are kept free
     /// for the answer. The reserve is capped at a quarter of the window.
-    #[must_use]
     pub fn new(counter: Counter, window: Tokens, reserve: Tokens) -> Self {
         let reserve = reserve.min(window.scale(RESERVE_MAX_SHARE));
         Self {
@@ -78,14 +78,12 @@ impl TokenLedger {
     }
 
     /// Sets the size of the system prompt.
-    #[must_use]
     pub fn with_system(mut self, system: Tokens) -> Self {
         self.system = system;
         self
     }
 
     /// Sets the size of the tool schemas.
-    #[must_use]
     pub fn with_tools(mut self, tools: Tokens) -> Self {
         self.tools = tools;
         self
@@ -93,7 +91,6 @@ impl TokenLedger {
 
     /// Lowers the limit of a whole request to `limit`, if it is higher. The reserve is then still
     /// at most a quarter of the window.
-    #[must_use]
     pub fn with_limit(mut self, limit: Tokens) -> Self {
         if limit < self.limit() {
             self.reserve =

@@ -203,12 +203,6 @@ impl SessionCalibration {
         })
     }
 
-    /// Returns the size of a request whose messages were counted at `counted` tokens.
-    pub fn tokens(&self, counted: Tokens) -> Tokens {
-        let tokens = self.constant as f64 + self.factor * f64::from(counted.0);
-        Tokens(tokens.round() as u32)
-    }
-
     /// Returns the ledger corrected by this calibration.
     pub fn apply(&self, ledger: TokenLedger) -> TokenLedger {
         let fixed = match self.constant_applied {
@@ -334,7 +328,6 @@ mod tests {
         let fit = SessionCalibration::of(&samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
         assert_eq!((fit.constant, fit.requests), (42_000, 39));
         assert!((fit.factor - 1.4).abs() < 1e-9 && fit.median_error < 1e-9, "{fit:?}");
-        assert_eq!(fit.tokens(Tokens(10_000)), Tokens(56_000));
     }
 
     #[test]

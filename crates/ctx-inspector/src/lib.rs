@@ -45,6 +45,7 @@ use source::Source;
 const LISTENERS: usize = 64;
 
 /// Serves the page and its API.
+#[must_use]
 pub struct Inspector {
     sources: Vec<Arc<dyn Source>>,
     /// The records of a proxy.
@@ -58,7 +59,6 @@ pub struct Inspector {
 impl Inspector {
     /// Creates an inspector of transcripts, which also searches memories. Its event streams end at
     /// `shutdown`.
-    #[must_use]
     pub fn new(replays: Replays, memory: MemorySearch, shutdown: Shutdown) -> Self {
         Self::of(vec![Arc::new(replays)], memory, shutdown)
     }
@@ -70,7 +70,6 @@ impl Inspector {
     }
 
     /// Adds the conversations of a proxy.
-    #[must_use]
     pub fn with_proxy(mut self, proxy: Arc<Proxy>) -> Self {
         self.trace = Some(proxy.trace().clone());
         self.sources.insert(0, Arc::new(Proxied::of(proxy)));
@@ -78,7 +77,6 @@ impl Inspector {
     }
 
     /// Enables writes for requests with the token, if the server has one.
-    #[must_use]
     pub fn with_token(mut self, has_token: bool) -> Self {
         self.has_token = has_token;
         self

@@ -16,12 +16,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct Ttl(Duration);
 
 impl Ttl {
-    /// Creates a time to live of the given length.
-    #[must_use]
-    pub fn new(duration: Duration) -> Self {
-        Self(duration)
-    }
-
     /// Returns the length.
     #[must_use]
     pub fn duration(self) -> Duration {

@@ -70,7 +70,7 @@ impl Resolved {
     ///
     /// # Errors
     ///
-    /// The errors of [`Resolved::memory`].
+    /// The errors of [`SharedMemories::of_session`](crate::SharedMemories::of_session).
     pub fn services(
         &self,
         memories: &SharedMemories,

@@ -26,6 +26,6 @@ use ctx_disk as disk;
 pub use blocking::spawn_blocking;
 #[cfg(feature = "transformer")]
 pub use embed::TransformerEmbedder;
-pub use embed::{HashEmbedder, LONGEST, VectorModel, cosine, embedded_text, vectors_of};
+pub use embed::{HashEmbedder, LONGEST, VectorModel, embedded_text, vectors_of};
 pub use search::{Fusion, Hit, Query, ScoreParts, SearchIndex, SearchSettings};
 pub use segment::{Metadata, Segment, SegmentId};

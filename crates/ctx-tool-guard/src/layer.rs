@@ -64,6 +64,7 @@ use crate::{Config, ResultLimits, aggregate, offload, replacement};
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct ToolGuard {
     config: Config,
     blobs: Option<Arc<dyn BlobStore>>,
@@ -76,20 +77,17 @@ impl ToolGuard {
     pub const ID: &'static str = replacement::ID;
 
     /// Creates a guard with the given settings and no blob store.
-    #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, blobs: None }
     }
 
     /// Sets the blob store for whole texts.
-    #[must_use]
     pub fn with_blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
         self.blobs = Some(blobs);
         self
     }
 
     /// Takes the blob store from the host's services.
-    #[must_use]
     pub fn with_services(mut self, services: &Services) -> Self {
         self.blobs.clone_from(&services.blobs);
         self

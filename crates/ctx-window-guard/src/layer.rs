@@ -29,6 +29,7 @@ use crate::{Config, ContextWindowSource, Window};
 /// assert_eq!(error.kind(), ErrorKind::WindowTooSmall);
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct WindowGuard {
     config: Config,
     source: ContextWindowSource,
@@ -40,20 +41,17 @@ impl WindowGuard {
     pub const ID: &'static str = "window-guard";
 
     /// Creates a guard with the given settings, for a window from the default.
-    #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, source: ContextWindowSource::Default, native: None }
     }
 
     /// Sets the source of the window size.
-    #[must_use]
     pub fn with_source(mut self, source: ContextWindowSource) -> Self {
         self.source = source;
         self
     }
 
     /// Sets the model's native window, the base of the proportional rule's shares.
-    #[must_use]
     pub fn with_native_window(mut self, tokens: Tokens) -> Self {
         self.native = Some(tokens);
         self

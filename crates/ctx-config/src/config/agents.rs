@@ -59,7 +59,6 @@ pub(super) fn extend(schema: &mut Value) {
 
 impl Config {
     /// Returns the configuration of an agent: its row in `agents.list` overrides `agents.defaults`.
-    #[must_use]
     pub fn for_agent(&self, agent: Option<&str>) -> Self {
         let mut config = self.clone();
         if let Some(row) = agent.and_then(|agent| self.row(agent)) {
@@ -70,7 +69,6 @@ impl Config {
 
     /// Returns a configuration in which the agent's row has the overrides of its `subagents`. Call
     /// [`for_agent`](Self::for_agent) on it for the configuration of a subagent.
-    #[must_use]
     pub fn for_subagents(&self, agent: &str) -> Self {
         let mut config = self.clone();
         let rows = config.explicit.pointer_mut("/agents/list").and_then(Value::as_array_mut);
@@ -116,13 +114,6 @@ impl Config {
             }
         }
         faults
-    }
-}
-
-impl AgentList {
-    /// Returns the row of an agent.
-    pub fn find(&self, id: &str) -> Option<&AgentConfig> {
-        self.0.iter().find(|agent| agent.id == id)
     }
 }
 

@@ -151,7 +151,7 @@ fn invalid_rows_of_the_list_of_agents_are_refused() {
     }
     let config = Config::parse("{ agents: { list: [{ id: 'a', contextEngine: 'x' }] } }").unwrap();
     let list: AgentList = config.section().unwrap();
-    assert_eq!(list.find("a").unwrap().context_engine.as_deref(), Some("x"));
+    assert_eq!(list.0[0].context_engine.as_deref(), Some("x"));
     assert_eq!(config.effective().unwrap()["agents"]["list"][0]["id"], "a");
 }
 

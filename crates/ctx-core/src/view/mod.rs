@@ -139,7 +139,6 @@ impl ContextView {
     }
 
     /// Returns the budget.
-    #[must_use]
     pub fn ledger(&self) -> &TokenLedger {
         &self.ledger
     }

@@ -31,6 +31,7 @@ pub(crate) fn text_block(text: &str) -> String {
 
 /// Writes one JSON object field by field.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ObjectWriter(String);
 
 impl Default for ObjectWriter {
@@ -41,13 +42,11 @@ impl Default for ObjectWriter {
 
 impl ObjectWriter {
     /// Creates an empty object.
-    #[must_use]
     pub fn new() -> Self {
         Self(String::from("{"))
     }
 
     /// Adds a field whose value is already JSON.
-    #[must_use]
     pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
         if self.0.len() > 1 {
             self.0.push(',');
@@ -59,14 +58,12 @@ impl ObjectWriter {
     }
 
     /// Adds a string.
-    #[must_use]
     pub fn text(self, key: &str, value: &str) -> Self {
         let value = quote(value);
         self.raw(key, value)
     }
 
     /// Adds a field whose value is already JSON, if any.
-    #[must_use]
     pub fn raw_if(self, key: &str, json: Option<impl AsRef<str>>) -> Self {
         match json {
             Some(json) => self.raw(key, json),
@@ -75,26 +72,22 @@ impl ObjectWriter {
     }
 
     /// Adds a string, if any.
-    #[must_use]
     pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
         self.raw_if(key, value.map(quote))
     }
 
     /// Adds a number or a boolean.
-    #[must_use]
     pub fn plain(self, key: &str, value: impl fmt::Display) -> Self {
         let value = value.to_string();
         self.raw(key, value)
     }
 
     /// Adds a number or a boolean, if any.
-    #[must_use]
     pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
         self.raw_if(key, value.map(|value| value.to_string()))
     }
 
     /// Adds all fields of another object.
-    #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         let fields = other.0.slice(1..);
         if self.0.len() > 1 && !fields.is_empty() {

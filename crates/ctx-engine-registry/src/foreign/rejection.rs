@@ -90,22 +90,6 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The names of all rejections.
-    pub const NAMES: [&'static str; 12] = [
-        "malformed",
-        "unknown-id",
-        "named-twice",
-        "protected-dropped",
-        "group-split",
-        "replacement-mismatch",
-        "taken-id",
-        "bad-insertion",
-        "out-of-order",
-        "over-budget",
-        "empty-summary",
-        "not-smaller",
-    ];
-
     /// Returns a stable name, for programs and logs.
     pub fn name(&self) -> &'static str {
         self.described().0

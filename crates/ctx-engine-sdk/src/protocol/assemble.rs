@@ -53,6 +53,7 @@ impl From<Plan> for Assembled {
 /// Edits, by id. They are applied in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[must_use]
 pub struct Plan {
     /// Keep this number of rows from the end and drop the older ones. The host keeps protected
     /// rows, and does not cut between a tool call and its results: it keeps more rows instead.
@@ -77,19 +78,16 @@ pub struct Plan {
 
 impl Plan {
     /// Keeps the last `rows` rows.
-    #[must_use]
     pub fn keep_last(rows: usize) -> Self {
         Self { keep_last: Some(rows), ..Self::default() }
     }
 
     /// Drops rows.
-    #[must_use]
     pub fn drop(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { drop: ids.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Sets the reason.
-    #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self

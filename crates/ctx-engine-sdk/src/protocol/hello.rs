@@ -58,6 +58,7 @@ pub struct Contract {
 /// The answer to [`Hello`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[must_use]
 pub struct Info {
     /// The engine's [`PROTOCOL`](super::PROTOCOL).
     pub protocol: String,
@@ -74,7 +75,6 @@ pub struct Info {
 
 impl Info {
     /// Describes an engine of this crate: it remembers sessions and gets contents.
-    #[must_use]
     pub fn new(id: impl Into<String>, version: impl Into<String>) -> Self {
         let id = id.into();
         Self {
@@ -87,35 +87,30 @@ impl Info {
     }
 
     /// Sets a name for people.
-    #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
     /// Requests rows without their messages.
-    #[must_use]
     pub fn without_contents(mut self) -> Self {
         self.contract.contents = false;
         self
     }
 
     /// Requests the lease on compaction.
-    #[must_use]
     pub fn owns_compaction(mut self) -> Self {
         self.contract.owns_compaction = true;
         self
     }
 
     /// Runs after another engine and only adds to its result.
-    #[must_use]
     pub fn base(mut self, id: impl Into<String>) -> Self {
         self.contract.base = Some(id.into());
         self
     }
 
     /// Names the optional [verbs](super::verb) that the engine implements.
-    #[must_use]
     pub fn verbs(mut self, verbs: &[&str]) -> Self {
         self.contract.verbs = verbs.iter().map(|&verb| verb.to_owned()).collect();
         self

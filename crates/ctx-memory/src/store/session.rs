@@ -19,6 +19,7 @@ use ctx_search::spawn_blocking;
 /// A separate thread archives messages, so that a request does not wait for the disk;
 /// [`flush`](MemoryStore::flush) waits for it.
 #[derive(Clone)]
+#[must_use]
 pub struct SessionMemory {
     pub(super) shared: Arc<Shared>,
 }
@@ -40,7 +41,6 @@ pub(super) struct Shared {
 impl SessionMemory {
     /// Returns the memory that `session` archives into and recalls from. `maker` must be for the
     /// same session.
-    #[must_use]
     pub fn new(memory: Memory, session: impl Into<String>, maker: SegmentMaker) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -59,13 +59,11 @@ impl SessionMemory {
     }
 
     /// Adds facts to recall.
-    #[must_use]
     pub fn with_facts(self, facts: Arc<Mutex<FactStore>>) -> Self {
         self.with(|shared| shared.facts = Some(facts))
     }
 
     /// Extracts facts from archived messages by rules.
-    #[must_use]
     pub fn with_rules(self) -> Self {
         self.with(|shared| shared.has_rules = true)
     }
@@ -73,7 +71,6 @@ impl SessionMemory {
     /// Extracts facts from archived messages by models, when [`extract_facts`](MemoryStore::extract_facts) is
     /// called, within the daily budget `cap`. The spent budget is kept in the file `ledger`, shared
     /// by all processes; without a file, it is kept while this memory is open.
-    #[must_use]
     pub fn with_models(
         self,
         models: SummaryModels,
@@ -84,13 +81,11 @@ impl SessionMemory {
     }
 
     /// Whether it recalls from other sessions of the agent. Default: no.
-    #[must_use]
     pub fn with_cross_session(self, cross_session: bool) -> Self {
         self.with(|shared| shared.cross_session = cross_session)
     }
 
     /// Keeps `owner` alive as long as this memory.
-    #[must_use]
     pub fn with_owner(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         self.with(|shared| shared.owner = Some(owner))
     }

@@ -23,10 +23,6 @@ impl ChatModel for HttpModel {
         &self.card
     }
 
-    fn cost(&self, usage: &Usage) -> Option<f64> {
-        Self::cost(self, usage)
-    }
-
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply> {
         let (headers, secrets) = self.endpoint.headers()?;
         let context = self.error_context(&secrets);

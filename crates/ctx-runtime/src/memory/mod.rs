@@ -214,27 +214,6 @@ fn has_model_vectors(folder: &Path) -> bool {
 }
 
 impl Resolved {
-    /// Returns the memory of a session, if the configuration or the engine enables it. `models`
-    /// extract facts from archived messages, in addition to rules. Warnings for the user go to
-    /// `warn`.
-    ///
-    /// An [`InProcess`](MemoryLocation::InProcess) memory calls no model, so each run of a replay
-    /// gives the same result.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Config`](ctx_core::ErrorKind::Config).
-    pub fn memory(
-        &self,
-        at: &MemoryLocation,
-        agent: &str,
-        session: &str,
-        models: Option<&SummaryModels>,
-        warn: impl FnMut(String),
-    ) -> Result<Option<Arc<dyn MemoryStore>>> {
-        SharedMemories::default().of_session(self, at, (agent, session), models, warn)
-    }
-
     /// Returns the memory of a session from the host, or from the crate in `plugins.slots.memory`,
     /// if either provides one.
     pub(crate) fn linked_memory(

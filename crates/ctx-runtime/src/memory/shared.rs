@@ -27,12 +27,17 @@ struct OpenMemory {
 }
 
 impl SharedMemories {
-    /// Like [`Resolved::memory`], but shared between sessions. It may load a model and read files:
-    /// run it on a blocking thread.
+    /// Returns the memory of a session, if the configuration or the engine enables it. It is shared
+    /// between sessions. `models` extract facts from archived messages, in addition to rules.
+    /// Warnings for the user go to `warn`. It may load a model and read files: run it on a blocking
+    /// thread.
+    ///
+    /// An [`InProcess`](MemoryLocation::InProcess) memory calls no model, so each run of a replay
+    /// gives the same result.
     ///
     /// # Errors
     ///
-    /// The errors of [`Resolved::memory`].
+    /// [`ErrorKind::Config`](ctx_core::ErrorKind::Config).
     pub fn of_session(
         &self,
         resolved: &Resolved,

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use ctx_config::Config;
 use ctx_core::{Entry, MemoryStore, Message, RecallRequest, Role};
-use ctx_runtime::{MemoryLocation, SessionSpec};
+use ctx_runtime::{MemoryLocation, SessionSpec, SharedMemories};
 use serde_json::json;
 
 fn memory(at: &MemoryLocation) -> Arc<dyn MemoryStore> {
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     let config = Config::parse(&config.to_string()).unwrap();
     let resolved = SessionSpec::default().resolve(&config).unwrap();
-    let memory = resolved.memory(at, "main", "s1", None, |warning| panic!("{warning}"));
+    let memories = SharedMemories::default();
+    let memory = memories.of_session(&resolved, at, ("main", "s1"), None, |w| panic!("{w}"));
     memory.unwrap().expect("it is enabled")
 }
 

@@ -12,7 +12,7 @@ use ctx_core::{
     AssembleRequest, CompactRequest, CompactionTrigger, ContextEngine, ContextView, Entry, Error,
     MemoryStore, Message, Role, SequentialIds, Services, Timestamp, Tokens, TurnContext,
 };
-use ctx_runtime::{MemoryLocation, Resolved, SessionSpec, summary_models};
+use ctx_runtime::{MemoryLocation, Resolved, SessionSpec, SharedMemories, summary_models};
 use ctx_testkit::provider::FakeProvider;
 use serde_json::json;
 
@@ -48,7 +48,9 @@ impl Host {
         };
         let resolved = wanted.resolve(&config).unwrap();
         let at = MemoryLocation::Folder(folder.to_owned());
-        let memory = resolved.memory(&at, "main", "s1", None, |warning| panic!("{warning}"));
+        let memories = SharedMemories::default();
+        let of = ("main", "s1");
+        let memory = memories.of_session(&resolved, &at, of, None, |w| panic!("{w}"));
         let memory = memory.unwrap().expect("it is enabled");
         let writers = summary_models(&resolved.config, Some("fake/writer"), None).unwrap();
         let services = Services {

@@ -57,8 +57,6 @@ formats! {
 pub(crate) struct FormatSpec {
     /// The name on the command line and in reports.
     pub(crate) name: &'static str,
-    /// A description in one line.
-    pub(crate) description: &'static str,
     /// Whether the first object of a file shows that the whole file is in this format.
     pub(crate) begins: fn(&Object<'_>) -> bool,
     /// Judges an object on a line by its `type`, its fields, and whether it was parsed to its end.
@@ -101,7 +99,6 @@ impl FormatSpec {
     /// A format of chat messages that is only read.
     const NONE: Self = Self {
         name: "",
-        description: "",
         begins: |_| false,
         judge_line: |_, _, _| None,
         judge_message: |_| None,
@@ -141,11 +138,6 @@ impl Format {
     /// Returns the name on the command line and in reports.
     pub fn name(self) -> &'static str {
         self.0.name
-    }
-
-    /// Returns one line that describes the format.
-    pub fn description(self) -> &'static str {
-        self.0.description
     }
 
     /// Returns the names of the formats that can be written.
@@ -262,7 +254,6 @@ mod tests {
     fn formats_and_agents_are_found_by_their_names() {
         for format in Format::ALL {
             assert_eq!(format.name().parse::<Format>().unwrap(), *format);
-            assert!(!format.description().is_empty(), "{format}");
         }
         for agent in Agent::all() {
             assert_eq!(Agent::find(agent.name()), Some(agent));

@@ -111,18 +111,6 @@ impl Sessions {
             StoredEntry::Unreadable { why, .. } => Some((key.as_str(), why.as_str())),
         })
     }
-
-    /// Removes an unreadable entry by its key as written in the file, and returns its JSON.
-    /// Readable entries stay.
-    pub fn discard(&mut self, key: &str) -> Option<RawJson> {
-        if self.slots.get(key)?.entry().is_some() {
-            return None;
-        }
-        match self.slots.shift_remove(key)? {
-            StoredEntry::Read(_) => None,
-            StoredEntry::Unreadable { json, .. } => Some(json),
-        }
-    }
 }
 
 impl Serialize for StoredEntry {

@@ -12,7 +12,6 @@ impl Format {
     /// Anthropic messages: an array or a request body.
     pub const ANTHROPIC: Self = Self(&FormatSpec {
         name: "anthropic",
-        description: "Anthropic messages: an array or a request body",
         judge_message,
         judge_document,
         encoding: MessageEncoding::Anthropic,

@@ -20,7 +20,6 @@ impl Format {
     /// Claude Code's session JSONL.
     pub const CLAUDE_CODE: Self = Self(&FormatSpec {
         name: "claude-code",
-        description: "Claude Code's session JSONL",
         judge_line,
         read: Some(|source| jsonl::read(source, Reader::default())),
         provider: ("anthropic", "anthropic-messages"),

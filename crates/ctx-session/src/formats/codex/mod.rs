@@ -17,7 +17,6 @@ impl Format {
     /// Codex's rollout JSONL.
     pub const CODEX: Self = Self(&FormatSpec {
         name: "codex",
-        description: "Codex's rollout JSONL",
         judge_line,
         read: Some(|source| jsonl::read(source, Reader::default())),
         provider: ("openai", "openai-responses"),

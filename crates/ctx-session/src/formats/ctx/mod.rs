@@ -8,7 +8,6 @@ impl Format {
     /// file is read as [`Format::PI`].
     pub const CTX: Self = Self(&FormatSpec {
         name: "ctx",
-        description: "a session of ctx: pi's session JSONL with a mark in the header",
         target: Some(Target::Session { overlay: true }),
         agents: &[Agent::CTX],
         note_beginning: pi::note_beginning,

@@ -20,7 +20,6 @@ impl Format {
     /// Gemini CLI's chat file: one record per line, or one document.
     pub const GEMINI_CLI: Self = Self(&FormatSpec {
         name: "gemini-cli",
-        description: "Gemini CLI's chat file: one record per line, or one document",
         begins,
         judge_line: |kind, line, _| (kind.is_none() && begins(line)).then_some(Evidence::Certain),
         read: Some(|source| pi::read_translated(source, to_pi)),

@@ -10,7 +10,6 @@ impl Format {
     /// OpenAI chat messages: an array, a request body, or one message per line.
     pub const OPENAI_CHAT: Self = Self(&FormatSpec {
         name: "openai",
-        description: "OpenAI chat messages: an array, a request body, or one message per line",
         judge_message: |message| {
             let fields = ["tool_calls", "tool_call_id", "refusal", "reasoning_content"];
             fields.iter().any(|key| message.has(key)).then_some(Evidence::Likely)

@@ -17,7 +17,6 @@ impl Format {
     /// The output of `opencode export`.
     pub const OPENCODE: Self = Self(&FormatSpec {
         name: "opencode",
-        description: "the output of `opencode export`",
         begins: |first| {
             let info = first.object("info");
             let info = info.as_ref().unwrap_or(first);

@@ -19,7 +19,6 @@ impl Format {
     /// pi's session JSONL, v1 to v3; OpenClaw and ctx write it too.
     pub const PI: Self = Self(&FormatSpec {
         name: "pi",
-        description: "pi's session JSONL, version 1 to 3",
         judge_line,
         read: Some(read),
         target: Some(Target::Session { overlay: false }),

@@ -11,7 +11,6 @@ impl Format {
     /// PonyBunny's JSON5 (`messages`, `compactedHistory`).
     pub const PONYBUNNY: Self = Self(&FormatSpec {
         name: "ponybunny",
-        description: "PonyBunny's JSON5: `messages` and `compactedHistory`",
         judge_message: |message| {
             let fields = ["toolCalls", "toolCallId", "thinkingBlocks"];
             fields.iter().any(|key| message.has(key)).then_some(Evidence::Certain)

@@ -17,7 +17,6 @@ use library::{CallFault, Instance};
 /// started threads or keeps thread-local values.
 pub struct Dylib {
     instance: Arc<Instance>,
-    max_answer_bytes: usize,
     is_usable: bool,
 }
 
@@ -31,13 +30,7 @@ impl Dylib {
     /// another ABI; if the engine cannot be created.
     pub fn open(path: &Path) -> Result<Self> {
         let instance = Arc::new(Instance::create(path)?);
-        Ok(Self { instance, max_answer_bytes: MAX_ANSWER_BYTES, is_usable: true })
-    }
-
-    /// Sets the maximum size of an answer.
-    pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
-        self.max_answer_bytes = bytes;
-        self
+        Ok(Self { instance, is_usable: true })
     }
 
     /// Calls the engine. Returns the bytes of the answer unchanged.
@@ -46,8 +39,7 @@ impl Dylib {
         request: &Request,
         services: &mut HostCallHandler<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        let limit = self.max_answer_bytes;
-        let answer = self.instance.call(request.id, &request.json, services, limit);
+        let answer = self.instance.call(request.id, &request.json, services, MAX_ANSWER_BYTES);
         answer.map_err(|CallFault { fault, is_fatal }| {
             self.is_usable &= !is_fatal;
             fault
