@@ -142,6 +142,12 @@ pub trait ContextEngine: Send + Sync {
         Ok(BootstrapResult::default())
     }
 
+    /// Whether it processes messages before they are assembled. A host need not pass them to an
+    /// engine that does not.
+    fn ingests(&self) -> bool {
+        true
+    }
+
     /// Processes several messages; by default one after another.
     async fn ingest_batch(&self, requests: Vec<IngestRequest>) -> Result<usize> {
         let mut ingested = 0;

@@ -1,5 +1,6 @@
 //! Projections: a form that was sent is sent again as long as its source is unchanged.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -105,11 +106,11 @@ pub struct Projection {
     /// The message.
     pub key: ProjectionKey,
     /// The layer that made the form.
-    pub layer: String,
+    pub layer: Cow<'static, str>,
     /// The form.
     pub form: Projected,
     /// The reason.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// The messages to which the form points. It applies only while they are sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points_to: Vec<ProjectionKey>,

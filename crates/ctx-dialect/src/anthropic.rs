@@ -6,7 +6,7 @@ use ctx_core::{Block, Image, Message, Meta, RawJson, Result, Role, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_object, array, text_block, value};
+use crate::json::{JsonElement, Object, ObjectWriter, arguments_object, array, text_block, value};
 use crate::openai_chat::names_a_field;
 use crate::shape::{as_user_text, block_text};
 
@@ -23,11 +23,16 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
+    read(&JsonElement::of(raw))
+}
+
+/// Parses a message from an element of a list.
+pub(crate) fn read(element: &JsonElement<'_>) -> Message {
+    let Some(object) = &element.object else { return block::opaque_message(element.raw) };
     let role = object.text("role").unwrap_or_else(|| "unknown".into());
     let blocks = block::content(object.get("content"));
     let role = block::role_with(Role::from_name(&role), &blocks);
-    Message { role, blocks, meta: meta(&object) }
+    Message { role, blocks, meta: meta(object) }
 }
 
 fn meta(object: &Object<'_>) -> Meta {

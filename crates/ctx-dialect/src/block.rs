@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use ctx_core::{Block, CallId, CallSpelling, Image, Message, RawJson, Role, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 
-use crate::json::{Object, elements, identifier, string, unwrap_arguments};
+use crate::json::{JsonElement, Object, identifier, string, string_of, unwrap_arguments};
 
 /// The fields that may contain the id of a call, and the fields for the id of a result.
 pub(crate) const CALL_IDS: [&str; 4] = ["call_id", "id", "toolCallId", "toolUseId"];
@@ -16,7 +16,7 @@ pub(crate) const RESULT_IDS: [&str; 6] =
     ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];
 
 /// Wraps a value that is not a message in an opaque message.
-pub(crate) fn opaque_message(raw: &RawValue) -> Message {
+pub(crate) fn opaque_message(raw: &str) -> Message {
     Message::new(Role::from_name("unknown"), vec![opaque(raw)])
 }
 
@@ -35,39 +35,39 @@ pub(crate) fn content(raw: Option<&RawValue>) -> Vec<Block> {
 
 /// Parses the content of a tool result. Calls and results inside it become opaque blocks.
 pub(crate) fn result_content(raw: Option<&RawValue>) -> Vec<Block> {
-    read(raw, |raw| match Object::of(raw) {
-        Some(object) => simple(&object).unwrap_or_else(|| opaque(raw)),
-        None => leaf(raw),
+    read(raw, |element| match &element.object {
+        Some(object) => simple(object).unwrap_or_else(|| opaque(element.raw)),
+        None => leaf(element.raw),
     })
 }
 
-fn read(raw: Option<&RawValue>, one: impl Fn(&RawValue) -> Block) -> Vec<Block> {
+fn read(raw: Option<&RawValue>, one: impl Fn(&JsonElement<'_>) -> Block) -> Vec<Block> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Vec::new() };
-    match elements(raw) {
-        Some(items) => items.into_iter().map(one).collect(),
-        None => vec![one(raw)],
+    match JsonElement::all(raw) {
+        Some(items) => items.iter().map(one).collect(),
+        None => vec![one(&JsonElement::of(raw))],
     }
 }
 
 /// Parses one block of any dialect.
-pub(crate) fn block(raw: &RawValue) -> Block {
-    let Some(object) = Object::of(raw) else { return leaf(raw) };
-    call(&object)
+fn block(element: &JsonElement<'_>) -> Block {
+    let Some(object) = &element.object else { return leaf(element.raw) };
+    call(object)
         .map(Block::ToolCall)
-        .or_else(|| result(&object).map(Block::ToolResult))
-        .or_else(|| simple(&object))
-        .unwrap_or_else(|| opaque(raw))
+        .or_else(|| result(object).map(Block::ToolResult))
+        .or_else(|| simple(object))
+        .unwrap_or_else(|| opaque(element.raw))
 }
 
-fn leaf(raw: &RawValue) -> Block {
-    match string(raw) {
+fn leaf(raw: &str) -> Block {
+    match string_of(raw) {
         Some(text) => Block::text(text),
         None => opaque(raw),
     }
 }
 
-fn opaque(raw: &RawValue) -> Block {
-    Block::Opaque { json: RawJson::from(raw) }
+fn opaque(raw: &str) -> Block {
+    Block::Opaque { json: RawJson::from_text(raw) }
 }
 
 /// Parses text, thinking and images.

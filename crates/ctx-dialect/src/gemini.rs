@@ -6,7 +6,7 @@ use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role, ToolResult}
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_object, array, value};
+use crate::json::{JsonElement, Object, ObjectWriter, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text, texts};
 
 /// Parses a content. A content that consists of function responses gets [`Role::ToolResult`].
@@ -21,7 +21,11 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a content from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
+    read(&JsonElement::of(raw), &[])
+}
+
+fn parsed(element: &JsonElement<'_>) -> Message {
+    let Some(object) = &element.object else { return block::opaque_message(element.raw) };
     let role = object.text("role").unwrap_or_else(|| "user".into());
     let mut blocks = block::content(object.get("parts").or_else(|| object.get("content")));
     number(&mut blocks);
@@ -70,9 +74,9 @@ fn is_derived(id: &str, name: &str) -> bool {
         && (id.len() == name.len() || id.as_bytes().get(name.len()) == Some(&b'#'))
 }
 
-/// Like [`parse_raw`], but replaces the ids of the results, in order; `None` keeps the id.
-pub(crate) fn parse_under(raw: &RawValue, ids: &[Option<CallId>]) -> Message {
-    let mut message = parse_raw(raw);
+/// Parses a content, and replaces the ids of its results, in order; `None` keeps the id.
+pub(crate) fn read(element: &JsonElement<'_>, ids: &[Option<CallId>]) -> Message {
+    let mut message = parsed(element);
     let results = message.blocks.iter_mut().filter_map(|block| match block {
         Block::ToolResult(result) => Some(result),
         _ => None,
@@ -94,23 +98,24 @@ pub(crate) struct CallRef {
 }
 
 /// Returns the calls of a content, with the ids of [`parse_raw`].
-pub(crate) fn calls(raw: &RawValue) -> Vec<CallRef> {
+pub(crate) fn calls(content: &JsonElement<'_>) -> Vec<CallRef> {
     let mut counter = NameCounter::default();
     let numbered = |CallRef { id, name }: CallRef| {
         let mut id = if id.is_empty() { name.as_str().into() } else { id };
         counter.number(&name, &mut id);
         CallRef { id, name }
     };
-    named(raw, ["functionCall", "function_call"]).into_iter().map(numbered).collect()
+    named(content, ["functionCall", "function_call"]).into_iter().map(numbered).collect()
 }
 
 /// Returns the responses of a content.
-pub(crate) fn responses(raw: &RawValue) -> Vec<CallRef> {
-    named(raw, ["functionResponse", "function_response"])
+pub(crate) fn responses(content: &JsonElement<'_>) -> Vec<CallRef> {
+    named(content, ["functionResponse", "function_response"])
 }
 
-fn named(raw: &RawValue, keys: [&str; 2]) -> Vec<CallRef> {
-    let parts = Object::of(raw).and_then(|o| o.array("parts").or_else(|| o.array("content")));
+fn named(content: &JsonElement<'_>, keys: [&str; 2]) -> Vec<CallRef> {
+    let object = content.object.as_ref();
+    let parts = object.and_then(|o| o.array("parts").or_else(|| o.array("content")));
     let one = |part: &RawValue| {
         let part = Object::of(part)?;
         let object = keys.iter().find_map(|key| part.object(key))?;

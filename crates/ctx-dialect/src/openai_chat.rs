@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use ctx_core::{Block, CallSpelling, Image, Message, Meta, RawJson, Result, Role, Usage};
+use ctx_core::{Block, CallSpelling, Image, Message, Meta, RawJson, Result, Role, ToolCall, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_text, array, quote, text_block, value};
+use crate::json::{
+    JsonElement, Object, ObjectWriter, arguments_text, array, quote, text_block, value,
+};
 use crate::shape::{block_text, parts, results_after_calls, texts};
 
 /// The fields in which compatible providers return reasoning. The field name is stored as the
@@ -33,17 +35,17 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    read(raw, tool_calls)
+    read(&JsonElement::of(raw), tool_calls)
 }
 
 /// Like [`parse_raw`], but parses the calls with `calls`.
-pub(crate) fn read(raw: &RawValue, calls: fn(&Object<'_>) -> Vec<Block>) -> Message {
-    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
+pub(crate) fn read(element: &JsonElement<'_>, calls: fn(&Object<'_>) -> Vec<Block>) -> Message {
+    let Some(object) = &element.object else { return block::opaque_message(element.raw) };
     let name = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&name);
     let blocks = match role {
-        Role::ToolResult => vec![Block::ToolResult(block::result_of(&object))],
-        _ => blocks(&object, calls),
+        Role::ToolResult => vec![Block::ToolResult(block::result_of(object))],
+        _ => blocks(object, calls),
     };
     let meta = Meta {
         name: object.owned("name").filter(|_| role != Role::ToolResult),
@@ -75,20 +77,24 @@ fn blocks(object: &Object<'_>, calls: fn(&Object<'_>) -> Vec<Block>) -> Vec<Bloc
 }
 
 pub(crate) fn tool_calls(object: &Object<'_>) -> Vec<Block> {
-    let one = |raw: &RawValue| match Object::of(raw) {
-        Some(call) => Block::ToolCall(call_of(&call)),
-        None => Block::Opaque { json: RawJson::from(raw) },
+    calls_by(object, call_of)
+}
+
+/// Parses each call of a message with `parse`.
+pub(crate) fn calls_by(
+    object: &Object<'_>,
+    mut parse: impl FnMut(&Object<'_>) -> ToolCall,
+) -> Vec<Block> {
+    let list = |key| object.get(key).and_then(JsonElement::all);
+    let calls = list("tool_calls").or_else(|| list("toolCalls")).unwrap_or_default();
+    let one = |call: &JsonElement<'_>| match &call.object {
+        Some(object) => Block::ToolCall(parse(object)),
+        None => Block::Opaque { json: RawJson::from_text(call.raw) },
     };
-    call_values(object).into_iter().map(one).collect()
+    calls.iter().map(one).collect()
 }
 
-/// Returns the raw calls of a message.
-pub(crate) fn call_values<'a>(object: &Object<'a>) -> Vec<&'a RawValue> {
-    let calls = object.array("tool_calls").or_else(|| object.array("toolCalls"));
-    calls.unwrap_or_default()
-}
-
-pub(crate) fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
+pub(crate) fn call_of(call: &Object<'_>) -> ToolCall {
     // A custom tool's input is free text, which stays a JSON string.
     match call.object("custom") {
         Some(custom) => {

@@ -4,7 +4,7 @@ use ctx_core::{Block, CallSpelling, Message, Meta, RawJson, Result, Role, ToolCa
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_text, array, elements, value};
+use crate::json::{JsonElement, Object, ObjectWriter, arguments_text, array, elements, value};
 use crate::openai_chat::image_url;
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
@@ -24,25 +24,30 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses one item from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else {
-        let blocks = block::content(Some(raw));
-        return Message::new(Role::User, blocks);
+    read(&JsonElement::of(raw))
+}
+
+/// Parses one item from an element of a list.
+pub(crate) fn read(element: &JsonElement<'_>) -> Message {
+    let Some(object) = &element.object else {
+        let content = serde_json::from_str(element.raw).ok();
+        return Message::new(Role::User, block::content(content));
     };
-    let opaque = || vec![Block::Opaque { json: RawJson::from(raw) }];
-    let role = item_role(&object);
+    let opaque = || vec![Block::Opaque { json: RawJson::from_text(element.raw) }];
+    let role = item_role(object);
     let kind = object.text("type").unwrap_or_else(|| "message".into());
     let blocks = match &*kind {
         "message" => block::content(object.get("content")),
-        "reasoning" => vec![reasoning(&object)],
+        "reasoning" => vec![reasoning(object)],
         "function_call" | "custom_tool_call" => {
             let stringly = kind == "function_call";
-            vec![Block::ToolCall(block::call_of(&object, CallSpelling::default(), stringly))]
+            vec![Block::ToolCall(block::call_of(object, CallSpelling::default(), stringly))]
         }
-        kind if kind.ends_with("_call") && is_answered(&object) => {
-            vec![Block::ToolCall(named_call(kind, &object))]
+        kind if kind.ends_with("_call") && is_answered(object) => {
+            vec![Block::ToolCall(named_call(kind, object))]
         }
-        kind if kind.ends_with("_output") && is_answered(&object) => {
-            vec![Block::ToolResult(result(&object, raw))]
+        kind if kind.ends_with("_output") && is_answered(object) => {
+            vec![Block::ToolResult(result(object, element.raw))]
         }
         _ => opaque(),
     };
@@ -91,10 +96,10 @@ fn reasoning(object: &Object<'_>) -> Block {
 /// Parses a result. Codex stores some outputs as JSON text
 /// `{"output": .., "metadata": {"exit_code": ..}}`. Output of tools with their own item types is
 /// not text and may be long, so it becomes opaque.
-fn result(object: &Object<'_>, raw: &RawValue) -> ctx_core::ToolResult {
+fn result(object: &Object<'_>, raw: &str) -> ctx_core::ToolResult {
     let mut result = block::result_of(object);
     if object.first(&["output", "content"]).is_none() {
-        result.content = vec![Block::Opaque { json: RawJson::from(raw) }];
+        result.content = vec![Block::Opaque { json: RawJson::from_text(raw) }];
     }
     if let Some(output) = object.object("output") {
         result.is_error =

@@ -69,6 +69,11 @@ impl ContextEngine for LayeredEngine {
         Ok(IngestResult::default())
     }
 
+    /// Returns false: layers read the view alone.
+    fn ingests(&self) -> bool {
+        false
+    }
+
     async fn assemble(&self, mut request: AssembleRequest) -> Result<Assembled> {
         run(&self.layers, &mut request.view, &request.turn).await?;
         // A layer may have set a system prompt addition, in this request or before.

@@ -299,31 +299,25 @@ pub fn is_plausible(counted: u64, estimated: u64) -> bool {
 }
 
 /// The beginning of a message, computed when it is first read: its request does not wait for that.
-#[derive(Clone)]
-pub struct Preview(Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
+#[derive(Clone, Default)]
+pub struct Preview(Option<Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>>);
 
 impl Preview {
     /// Creates a preview from what computes it.
     pub fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
-        Self(Arc::new(LazyLock::new(Box::new(compute))))
+        Self(Some(Arc::new(LazyLock::new(Box::new(compute)))))
     }
 
     /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.0
+        self.0.as_ref().map_or("", |text| text.as_str())
     }
 }
 
 impl From<String> for Preview {
     fn from(text: String) -> Self {
         Self::new(|| text)
-    }
-}
-
-impl Default for Preview {
-    fn default() -> Self {
-        String::new().into()
     }
 }
 

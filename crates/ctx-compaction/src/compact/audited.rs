@@ -261,9 +261,9 @@ impl Saving {
             let hash = item.entry.hash().ok()?;
             let projection = Projection {
                 key: ProjectionKey { entry: item.entry.id().clone(), hash },
-                layer: ID.to_owned(),
+                layer: ID.into(),
                 form: Projected::Replaced(shortened.form.clone()),
-                reason: "kept by a compaction, truncated to fit the budget".to_owned(),
+                reason: "kept by a compaction, truncated to fit the budget".into(),
                 points_to: Vec::new(),
             };
             let saved = item.tokens - history.ledger.count(&shortened.form);

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Config, ConfigSection, Section, invalid_value, lookup, merge, sections_sorted};
+use super::{
+    Config, ConfigSection, ReadSections, Section, invalid_value, lookup, merge, sections_sorted,
+};
 use crate::{Profile, strict};
 
 /// The keys of `agents.defaults` that a row of `agents.list` may override.
@@ -71,6 +73,7 @@ impl Config {
     /// [`for_agent`](Self::for_agent) on it for the configuration of a subagent.
     pub fn for_subagents(&self, agent: &str) -> Self {
         let mut config = self.clone();
+        config.read = ReadSections::default();
         let rows = config.explicit.pointer_mut("/agents/list").and_then(Value::as_array_mut);
         let mut rows = rows.into_iter().flatten();
         if let Some(row) = rows.find(|row| row["id"] == agent)
@@ -87,6 +90,7 @@ impl Config {
     }
 
     fn take_over(&mut self, row: &Value) {
+        self.read = ReadSections::default();
         let profile = row.get("profile").and_then(Value::as_str).and_then(Profile::find);
         self.profile = profile.filter(|_| !self.is_profile_given).unwrap_or(self.profile);
         for key in OF_DEFAULTS {

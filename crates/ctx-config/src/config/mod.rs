@@ -2,8 +2,11 @@
 
 mod agents;
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
@@ -17,7 +20,9 @@ pub use agents::{AgentConfig, AgentList};
 
 /// A typed part of the configuration. Its `Default` applies where neither the profile nor the user
 /// sets a key.
-pub trait Section: Default + Serialize + DeserializeOwned + JsonSchema {
+pub trait Section:
+    Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
+{
     /// Its path, for example `agents.defaults.contextPruning`.
     const PATH: &'static str;
     /// Rejects values that have the right type but are invalid, alone or in combination. The
@@ -122,6 +127,23 @@ pub struct Config {
     /// Whether the profile was set for this run: agents then cannot override it.
     is_profile_given: bool,
     path: Option<PathBuf>,
+    read: ReadSections,
+}
+
+/// The sections read so far, by type. Copies of a configuration with the same values share them.
+#[derive(Clone, Debug, Default)]
+struct ReadSections(Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>);
+
+impl ReadSections {
+    fn get<T: Section>(&self) -> Option<T> {
+        let read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        read.get(&TypeId::of::<T>())?.downcast_ref().cloned()
+    }
+
+    fn add<T: Section>(&self, section: T) {
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(TypeId::of::<T>(), Box::new(section));
+    }
 }
 
 impl Config {
@@ -221,7 +243,7 @@ impl Config {
     /// Returns the same explicit values over the defaults of another profile, for all agents.
     #[must_use]
     pub fn with_profile(self, profile: Profile) -> Self {
-        Self { profile, is_profile_given: true, ..self }
+        Self { profile, is_profile_given: true, read: ReadSections::default(), ..self }
     }
 
     /// Returns the same explicit values over the defaults of the profile `proxy`, unless they name
@@ -229,7 +251,7 @@ impl Config {
     #[must_use]
     pub fn for_proxy(self) -> Self {
         match Profile::find("proxy").filter(|_| !self.is_explicit("profile")) {
-            Some(profile) => Self { profile, ..self },
+            Some(profile) => Self { profile, read: ReadSections::default(), ..self },
             None => self,
         }
     }
@@ -252,7 +274,8 @@ impl Config {
         };
         merge(&mut explicit, &over.explicit);
         let (path, is_profile_given) = (self.path, self.is_profile_given);
-        Ok(Self { profile, path, is_profile_given, ..Self::from_value(explicit)? })
+        let read = ReadSections::default();
+        Ok(Self { profile, path, is_profile_given, read, ..Self::from_value(explicit)? })
     }
 
     /// Returns the profile.
@@ -286,6 +309,9 @@ impl Config {
     ///
     /// [`ErrorKind::Config`], with the key and what is wrong with its value.
     pub fn section<T: Section>(&self) -> Result<T> {
+        if let Some(section) = self.read.get() {
+            return Ok(section);
+        }
         let mut value = as_json(&T::default())?;
         for set in [self.profile.values(), &self.explicit] {
             if let Some(set) = lookup(set, T::PATH) {
@@ -300,6 +326,7 @@ impl Config {
                 .hint(strict::SEE_SCHEMA)
         })?;
         section.check()?;
+        self.read.add(section.clone());
         Ok(section)
     }
 

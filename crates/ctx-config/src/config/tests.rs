@@ -89,6 +89,19 @@ fn explicit_keys_override_the_profile() {
 }
 
 #[test]
+fn a_section_is_read_again_after_a_change() {
+    let config = "{ agents: { defaults: { contextTokens: 60000 },
+        list: [{ id: 'ops', contextTokens: 32000, subagents: { contextTokens: 16000 } }] } }";
+    let config = Config::parse(config).unwrap();
+    let of = |config: &Config| config.section::<ContextTokens>().unwrap().0.unwrap();
+    let (all, ops) = (of(&config), of(&config.for_agent(Some("ops"))));
+    let subagents = of(&config.for_subagents("ops").for_agent(Some("ops")));
+    assert!(all > ops && ops > subagents && of(&config) == all);
+    let over = serde_json::json!({ "agents": { "defaults": { "contextTokens": 90000 } } });
+    assert!(of(&config.overlaid(over).unwrap()) > all);
+}
+
+#[test]
 fn random_text_is_refused_without_a_crash() {
     for text in ["[", "nul", "{ profile: 'best' }", "[1]", "3", &"[".repeat(100_000)] {
         assert_eq!(Config::parse(text).unwrap_err().kind(), ErrorKind::Config, "{text:.20}");

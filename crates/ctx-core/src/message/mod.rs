@@ -296,15 +296,18 @@ impl Message {
         let results = self.tool_results().enumerate();
         let changes: Vec<_> = results.map(|(index, result)| change(index, result)).collect();
         changes.iter().any(Option::is_some).then(|| {
-            let mut message = self.clone();
-            let results = message.blocks.iter_mut().filter_map(|b| match b {
-                Block::ToolResult(result) => Some(result),
-                _ => None,
-            });
-            for (result, content) in results.zip(changes) {
-                result.content = content.unwrap_or_else(|| std::mem::take(&mut result.content));
-            }
-            message
+            let mut changes = changes.into_iter();
+            let changed = |block: &Block| match block {
+                Block::ToolResult(result) => Block::ToolResult(ToolResult {
+                    call_id: result.call_id.clone(),
+                    name: result.name.clone(),
+                    content: changes.next().flatten().unwrap_or_else(|| result.content.clone()),
+                    is_error: result.is_error,
+                }),
+                block => block.clone(),
+            };
+            let blocks = self.blocks.iter().map(changed).collect();
+            Self { role: self.role.clone(), blocks, meta: self.meta.clone() }
         })
     }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::{
-    Action, Block, Entry, Message, MessageOutline, NodeState, Projected, Result, Role, Tokens,
+    Action, Block, CallId, Entry, Message, MessageOutline, NodeState, Projected, Result, Role,
+    Tokens,
 };
 
 use super::group::NodeHandle;
@@ -175,6 +176,9 @@ impl ContextView {
 
 /// Whether a message contains results that answer no call, or two calls with one id.
 fn needs_strip(outline: &MessageOutline, claims: &Claims) -> bool {
-    let mut seen = HashSet::new();
-    claims.ids.len() < outline.results.len() || outline.calls.iter().any(|id| !seen.insert(id))
+    let repeats = |ids: &[CallId]| {
+        let mut seen = HashSet::new();
+        ids.len() > 1 && ids.iter().any(|id| !seen.insert(id))
+    };
+    claims.ids.len() < outline.results.len() || repeats(&outline.calls)
 }

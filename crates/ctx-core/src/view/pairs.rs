@@ -36,8 +36,16 @@ impl ContextView {
     /// several groups are all answered only if they are one answer in several messages; otherwise
     /// only the calls of the newest group are. A message that makes calls answers none.
     pub(super) fn claims(&self, outline: &MessageOutline) -> Claims {
+        if outline.results.is_empty() || !outline.calls.is_empty() {
+            return Claims::default();
+        }
+        if let [id] = &*outline.results {
+            let home = self.owner(id);
+            let ids = home.map(|_| id.clone()).into_iter().collect();
+            return Claims { ids, home, merge_from: None };
+        }
         let mut owners: HashMap<&CallId, u32> = HashMap::new();
-        for id in outline.results.iter().filter(|_| outline.calls.is_empty()) {
+        for id in &outline.results {
             if let Some(group) = self.owner(id) {
                 owners.insert(id, group);
             }

@@ -104,7 +104,7 @@ impl Projections {
         }
         let Ok(hash) = entry.hash() else { return };
         let key = ProjectionKey { entry: entry.id().clone(), hash };
-        let (layer, reason) = (why.layer.to_string(), why.reason.to_string());
+        let (layer, reason) = (why.layer.clone(), why.reason.clone());
         if self.set(Projection { key: key.clone(), layer, form, reason, points_to }) {
             self.fresh.push(key);
         }

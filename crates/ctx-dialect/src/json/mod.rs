@@ -5,6 +5,7 @@
 //! does not use the stack.
 
 mod arguments;
+mod element;
 mod relaxed;
 mod write;
 
@@ -18,6 +19,7 @@ use serde_json::value::RawValue;
 
 pub use arguments::unwrap_arguments;
 pub(crate) use arguments::{arguments_object, arguments_text};
+pub(crate) use element::{JsonElement, Listing, offset};
 pub use relaxed::{relaxed, skip_trivia};
 pub(crate) use write::text_block;
 pub use write::{ObjectWriter, array, quote};
@@ -196,14 +198,51 @@ impl<'a> Visitor<'a> for Elements<'_, 'a> {
 /// Returns the value as a string; `None` if it is not one. A lone surrogate becomes U+FFFD.
 #[must_use]
 pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text = raw.get();
-    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
+    string_of(raw.get())
+}
+
+/// Like [`string`], for the text of a valid value.
+pub(crate) fn string_of(raw: &str) -> Option<Cow<'_, str>> {
+    let mut rest = raw.strip_prefix('"')?.strip_suffix('"')?;
+    let escapes = |text: &str| memchr::memchr(b'\\', text.as_bytes());
+    let Some(mut at) = escapes(rest) else { return Some(Cow::Borrowed(rest)) };
+    let mut out = String::with_capacity(rest.len());
+    loop {
+        let (before, escape) = rest.split_at(at);
+        let (character, length) = unescaped(escape)?;
+        out.push_str(before);
+        out.push(character);
+        rest = escape.slice(length..);
+        match escapes(rest) {
+            Some(next) => at = next,
+            None => break,
+        }
     }
-    let parsed = serde_json::from_str::<String>(text)
-        .or_else(|_| serde_json::from_str::<String>(&mend_surrogates(text)));
-    parsed.ok().map(Cow::Owned)
+    out.push_str(rest);
+    Some(Cow::Owned(out))
+}
+
+/// Returns the character of an escape, and the length of the escape.
+fn unescaped(escape: &str) -> Option<(char, usize)> {
+    let character = match escape.as_bytes().get(1)? {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'u' => {
+            let first = unit(escape)?;
+            return Some(match (first, escape.get(6..).and_then(unit)) {
+                (0xD800..=0xDBFF, Some(second @ 0xDC00..=0xDFFF)) => {
+                    let both = char::decode_utf16([first, second]).next()?;
+                    (both.unwrap_or(char::REPLACEMENT_CHARACTER), 12)
+                }
+                _ => (char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 6),
+            });
+        }
+        same => char::from(*same),
+    };
+    Some((character, 2))
 }
 
 /// Returns the value as an id: a string, or the text of a number or a boolean.

@@ -48,19 +48,32 @@ impl ObjectWriter {
 
     /// Adds a field whose value is already JSON.
     pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        self.0.push_str(&quote(key));
-        self.0.push(':');
+        self.key(key);
         self.0.push_str(json.as_ref());
         self
     }
 
     /// Adds a string.
-    pub fn text(self, key: &str, value: &str) -> Self {
-        let value = quote(value);
-        self.raw(key, value)
+    pub fn text(mut self, key: &str, value: &str) -> Self {
+        self.key(key);
+        self.quoted(value);
+        self
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.quoted(key);
+        self.0.push(':');
+    }
+
+    fn quoted(&mut self, text: &str) {
+        let is_plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
+        match text.bytes().all(is_plain) {
+            true => self.0.extend(["\"", text, "\""]),
+            false => self.0.push_str(&quote(text)),
+        }
     }
 
     /// Adds a field whose value is already JSON, if any.

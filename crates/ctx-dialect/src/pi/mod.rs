@@ -24,7 +24,7 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
+    let Some(object) = Object::of(raw) else { return block::opaque_message(raw.get()) };
     let role = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&role);
     let blocks = blocks(&role, &object, raw);

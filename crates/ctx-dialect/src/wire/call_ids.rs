@@ -8,23 +8,21 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use ctx_core::{Block, CallId, Message};
-use serde_json::value::RawValue;
-
-use crate::json::Object;
+use crate::json::{JsonElement, Object};
 use crate::{block, openai_chat};
+use ctx_core::{Block, CallId, Message, ToolCall};
 
 /// The separator between an original id and its number.
 const SEPARATOR: &str = "#ctx";
 
 /// Parses a message. `nth` numbers a result among those with its id; 0 if it needs no number.
-pub(super) fn parse(raw: &RawValue, nth: usize) -> Message {
-    let mut message = openai_chat::read(raw, calls);
+pub(super) fn parse(element: &JsonElement<'_>, nth: usize) -> Message {
+    let mut message = openai_chat::read(element, calls);
     if nth > 0
-        && let Some(object) = Object::of(raw)
+        && let Some(object) = &element.object
         && let [Block::ToolResult(result)] = &mut message.blocks[..]
     {
-        result.call_id = numbered(result_id(&object), nth);
+        result.call_id = numbered(result_id(object), nth);
     }
     message
 }
@@ -36,18 +34,13 @@ pub(super) fn result_id(object: &Object<'_>) -> CallId {
 
 /// Returns the calls of a message, each with a unique id.
 pub(super) fn calls(object: &Object<'_>) -> Vec<Block> {
-    let mut calls = openai_chat::tool_calls(object);
-    let raws = openai_chat::call_values(object);
     let mut seen: HashMap<CallId, usize> = HashMap::new();
-    for (call, raw) in calls.iter_mut().zip(raws) {
-        if let (Block::ToolCall(call), Some(object)) = (call, Object::of(raw)) {
-            let id = block::call_id(&object, &block::CALL_IDS);
-            let count = seen.entry(id.clone()).or_insert(0);
-            *count += 1;
-            call.id = numbered(id, *count);
-        }
-    }
-    calls
+    openai_chat::calls_by(object, |call| {
+        let id = block::call_id(call, &block::CALL_IDS);
+        let count = seen.entry(id.clone()).or_insert(0);
+        *count += 1;
+        ToolCall { id: numbered(id, *count), ..openai_chat::call_of(call) }
+    })
 }
 
 fn numbered(id: CallId, nth: usize) -> CallId {

@@ -98,7 +98,7 @@ pub(super) fn delta(summary: &str) -> String {
 pub(super) fn with_summary(body: &str) -> Option<String> {
     let (object, _) = Object::parse_prefix(body);
     let messages = object.array("messages")?;
-    let at = last_compaction(&messages, body)?;
+    let at = last_compaction(messages.iter().map(|raw| raw.get()), body)?;
     let (message, after) = messages.get(at..)?.split_first()?;
     let message = Object::of(message)?;
     let blocks = message.array("content")?;

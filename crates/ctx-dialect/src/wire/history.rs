@@ -78,8 +78,15 @@ pub(super) fn write(
     if let Some(addition) = addition {
         add_to_system(&mut all, addition);
     }
-    let mut list = array(all.iter().map(|element| &element.json));
-    list.insert_str(1, request.ignored);
+    let bytes: usize = all.iter().map(|element| element.json.len() + 1).sum();
+    let mut list = String::with_capacity(bytes + request.ignored.len() + 2);
+    list.push('[');
+    list.push_str(request.ignored);
+    for (n, element) in all.iter().enumerate() {
+        list.push_str(if n > 0 { "," } else { "" });
+        list.push_str(&element.json);
+    }
+    list.push(']');
     list
 }
 

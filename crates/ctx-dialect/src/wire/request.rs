@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::unit::{CutHistory, cut, span};
 use super::{Protocol, Route, Unit, system};
-use crate::json::{Object, elements};
+use crate::json::{JsonElement, Listing, Object};
 
 /// A parsed request to a provider, borrowing from the body.
 #[derive(Clone, Debug)]
@@ -65,40 +65,14 @@ impl<'a> Request<'a> {
     /// them.
     pub fn parse(route: &Route, body: &'a str) -> Result<Self> {
         let protocol = route.protocol;
-        let object = object(body)?;
-        let key = protocol.history();
-        once(&object, &[key])?;
+        let History { object, list, at: history, is_list } = History::read(protocol, body)?;
         once(&object, system::keys(protocol))?;
-        let value = object.field(key);
-        let (list, is_list) = match (value.map(|value| (value, elements(value))), protocol) {
-            (Some((_, Some(list))), _) => (list, true),
-            // A string is equivalent to one user message.
-            (Some((value, None)), Protocol::Responses) if value.get().starts_with('"') => {
-                (vec![value], false)
-            }
-            (Some((value, None)), Protocol::Gemini) if value.get().starts_with('{') => {
-                (vec![value], false)
-            }
-            // The input may be a prompt stored at the provider.
-            (None, Protocol::Responses) => (Vec::new(), true),
-            (Some((value, _)), Protocol::Responses) if value.get() == "null" => (Vec::new(), true),
-            (None, _) => return Err(refused("missing history in the request").with("field", key)),
-            _ => {
-                return Err(refused("the history of the request is not a list").with("field", key));
-            }
-        };
-        // A missing history becomes the last field of the body.
-        let end = body.rfind('}').unwrap_or(body.len());
-        let history = value.map_or(end..end, |value| {
-            let (from, to) = span(body, value);
-            from..to
-        });
         let system_at = system::keys(protocol).iter().find_map(|key| {
             let value = object.field(key)?;
             let (from, to) = span(body, value);
             Some(SystemField { at: from..to, value })
         });
-        let CutHistory { units, is_continued: refers, ignored } = cut(protocol, &list, body);
+        let CutHistory { units, is_continued: refers, ignored } = cut(protocol, list, body);
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
             protocol,
@@ -127,6 +101,51 @@ impl<'a> Request<'a> {
     /// Returns the original body.
     pub fn body(&self) -> &'a str {
         self.body
+    }
+}
+
+/// The history of a body.
+struct History<'a> {
+    /// The fields of the body; the history may be missing.
+    object: Object<'a>,
+    list: Vec<JsonElement<'a>>,
+    at: Range<usize>,
+    is_list: bool,
+}
+
+impl<'a> History<'a> {
+    fn read(protocol: Protocol, body: &'a str) -> Result<Self> {
+        let key = protocol.history();
+        if let Some(Listing { object, elements, list: at }) = Listing::parse(body, key) {
+            return Ok(Self { object, list: elements, at, is_list: true });
+        }
+        let object = object(body)?;
+        once(&object, &[key])?;
+        let value = object.field(key);
+        let (list, is_list) = match (value.map(|raw| (raw, JsonElement::all(raw))), protocol) {
+            (Some((_, Some(list))), _) => (list, true),
+            // A string is equivalent to one user message.
+            (Some((raw, None)), Protocol::Responses) if raw.get().starts_with('"') => {
+                (vec![JsonElement::of(raw)], false)
+            }
+            (Some((raw, None)), Protocol::Gemini) if raw.get().starts_with('{') => {
+                (vec![JsonElement::of(raw)], false)
+            }
+            // The input may be a prompt stored at the provider.
+            (None, Protocol::Responses) => (Vec::new(), true),
+            (Some((raw, _)), Protocol::Responses) if raw.get() == "null" => (Vec::new(), true),
+            (None, _) => return Err(refused("missing history in the request").with("field", key)),
+            _ => {
+                return Err(refused("the history of the request is not a list").with("field", key));
+            }
+        };
+        // A missing history becomes the last field of the body.
+        let end = body.rfind('}').unwrap_or(body.len());
+        let at = value.map_or(end..end, |value| {
+            let (from, to) = span(body, value);
+            from..to
+        });
+        Ok(Self { object, list, at, is_list })
     }
 }
 

@@ -7,12 +7,10 @@
 use std::collections::HashMap;
 
 use ctx_core::CallId;
-use serde_json::value::RawValue;
 
-use super::peek::peek;
 use super::{Protocol, call_ids};
 use crate::gemini;
-use crate::json::Object;
+use crate::json::JsonElement;
 
 /// The ids of the results in a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,28 +50,27 @@ impl ResultMatcher {
     }
 
     /// Returns the ids of the next message in the history.
-    pub(super) fn next(&mut self, raw: &RawValue) -> ResultIds {
+    pub(super) fn next(&mut self, element: &JsonElement<'_>) -> ResultIds {
         match self.protocol {
-            Protocol::Chat => self.next_of_chat(raw),
-            Protocol::Gemini => self.next_of_gemini(raw),
+            Protocol::Chat => self.next_of_chat(element),
+            Protocol::Gemini => self.next_of_gemini(element),
             Protocol::Responses | Protocol::Messages | Protocol::Converse => ResultIds::Original,
         }
     }
 
-    fn next_of_chat(&mut self, raw: &RawValue) -> ResultIds {
-        let [role] = peek(raw.get(), ["role"]);
-        match role.as_deref() {
+    fn next_of_chat(&mut self, element: &JsonElement<'_>) -> ResultIds {
+        let Some(object) = &element.object else { return ResultIds::Original };
+        match object.text("role").as_deref() {
             Some("assistant") => {
                 self.seen.clear();
-                self.by_name = !has(raw, "\"tool_calls\"") || has(raw, "\"function_call\"");
+                self.by_name = !object.has("tool_calls") || object.has("function_call");
                 ResultIds::Original
             }
             Some("function") if self.by_name => ResultIds::Original,
             Some("tool" | "function") => {
-                let [id] = peek(raw.get(), ["tool_call_id"]);
-                let id = match id {
+                let id = match object.text("tool_call_id") {
                     Some(id) => id.as_ref().into(),
-                    None => Object::of(raw).map(|o| call_ids::result_id(&o)).unwrap_or_default(),
+                    None => call_ids::result_id(object),
                 };
                 let count = self.seen.entry(id).or_insert(0);
                 *count += 1;
@@ -83,9 +80,10 @@ impl ResultMatcher {
         }
     }
 
-    fn next_of_gemini(&mut self, raw: &RawValue) -> ResultIds {
+    fn next_of_gemini(&mut self, element: &JsonElement<'_>) -> ResultIds {
+        let raw = element.raw;
         if has(raw, "\"functionCall\"") || has(raw, "\"function_call\"") {
-            let calls = gemini::calls(raw);
+            let calls = gemini::calls(element);
             // Some agents send each call of an answer in a separate content.
             if self.answered && !calls.is_empty() {
                 self.answered = false;
@@ -96,7 +94,7 @@ impl ResultMatcher {
         if !has(raw, "\"functionResponse\"") && !has(raw, "\"function_response\"") {
             return ResultIds::Original;
         }
-        let responses = gemini::responses(raw);
+        let responses = gemini::responses(element);
         let mut ids: Vec<_> = responses.iter().map(|response| self.by_id(response)).collect();
         for (id, response) in ids.iter_mut().zip(&responses) {
             if id.is_none() {
@@ -131,6 +129,6 @@ impl ResultMatcher {
 }
 
 /// Whether a key may occur in the value; inside a nested JSON string its quotes are escaped.
-fn has(raw: &RawValue, key: &str) -> bool {
-    memchr::memmem::find(raw.get().as_bytes(), key.as_bytes()).is_some()
+fn has(raw: &str, key: &str) -> bool {
+    memchr::memmem::find(raw.as_bytes(), key.as_bytes()).is_some()
 }

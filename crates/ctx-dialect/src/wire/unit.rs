@@ -8,10 +8,9 @@ use serde_json::value::RawValue;
 
 use super::compaction::{COMPACTIONS, compaction_in};
 use super::context_compaction::is_block;
-use super::peek::peek;
 use super::result_ids::{ResultIds, ResultMatcher};
 use super::{Protocol, call_ids};
-use crate::json::{Object, elements};
+use crate::json::{JsonElement, Object, offset};
 use crate::{anthropic, gemini, openai_responses};
 
 /// A part of the history that is kept or dropped as a whole: one message, or all adjacent Responses
@@ -25,12 +24,31 @@ pub struct Unit<'a> {
     pub(super) ids: ResultIds,
     /// Whether it has the provider's compaction of everything before it.
     pub(super) is_compaction: bool,
+    first: JsonElement<'a>,
+    /// The other elements: the items of an answer of the Responses API.
+    more: Vec<JsonElement<'a>>,
     message: OnceLock<Arc<Message>>,
 }
 
 impl<'a> Unit<'a> {
-    fn new(raw: &'a str, protocol: Protocol, ids: ResultIds, is_compaction: bool) -> Self {
-        Self { raw, protocol, ids, is_compaction, message: OnceLock::new() }
+    fn new(
+        first: JsonElement<'a>,
+        protocol: Protocol,
+        ids: ResultIds,
+        is_compaction: bool,
+    ) -> Self {
+        let (raw, message) = (first.raw, OnceLock::new());
+        Self { raw, protocol, ids, is_compaction, first, more: Vec::new(), message }
+    }
+
+    /// Returns its elements.
+    pub(super) fn elements(&self) -> impl Iterator<Item = &JsonElement<'a>> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    /// Returns the fields of its first element, if that is an object.
+    pub(super) fn object(&self) -> Option<&Object<'a>> {
+        self.first.object.as_ref()
     }
 
     /// Returns the content of the provider's compaction in it.
@@ -49,31 +67,19 @@ impl<'a> Unit<'a> {
     }
 
     fn parse(&self) -> Message {
-        if self.protocol == Protocol::Responses {
-            return answer(self.raw);
-        }
-        // Units of a parsed body are valid JSON; anything else would become an unknown message.
-        let Ok(raw) = serde_json::from_str::<&RawValue>(self.raw) else {
-            return Message::new(Role::Other("unknown".into()), Vec::new());
-        };
-        match self.protocol {
-            Protocol::Messages | Protocol::Converse => anthropic::parse_raw(raw),
-            Protocol::Gemini => match &self.ids {
-                ResultIds::Replaced(ids) => gemini::parse_under(raw, ids),
-                ResultIds::Original | ResultIds::Nth(_) => gemini::parse_raw(raw),
-            },
-            Protocol::Chat | Protocol::Responses => match self.ids {
-                ResultIds::Nth(nth) => call_ids::parse(raw, nth),
-                ResultIds::Original | ResultIds::Replaced(_) => call_ids::parse(raw, 0),
-            },
+        match (self.protocol, &self.ids) {
+            (Protocol::Responses, _) => self.answer(),
+            (Protocol::Messages | Protocol::Converse, _) => anthropic::read(&self.first),
+            (Protocol::Gemini, ResultIds::Replaced(ids)) => gemini::read(&self.first, ids),
+            (Protocol::Gemini, _) => gemini::read(&self.first, &[]),
+            (Protocol::Chat, ResultIds::Nth(nth)) => call_ids::parse(&self.first, *nth),
+            (Protocol::Chat, _) => call_ids::parse(&self.first, 0),
         }
     }
-}
 
-/// Parses the items of one answer as one message.
-fn answer(raw: &str) -> Message {
-    with_items(raw, |items| {
-        let mut items = items.iter().map(|item| openai_responses::parse_raw(item));
+    /// Parses the items of one answer as one message.
+    fn answer(&self) -> Message {
+        let mut items = self.elements().map(openai_responses::read);
         let first = items.next().unwrap_or_else(|| Message::new(Role::User, Vec::new()));
         items.fold(first, |mut all, next| {
             all.blocks.extend(next.blocks);
@@ -83,17 +89,7 @@ fn answer(raw: &str) -> Message {
             }
             all
         })
-    })
-}
-
-/// Calls `read` with the items of a unit.
-pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> T {
-    if let Ok(one) = serde_json::from_str::<&RawValue>(raw) {
-        return read(&[one]);
     }
-    let list = format!("[{raw}]");
-    let items = serde_json::from_str::<&RawValue>(&list).ok().and_then(elements);
-    read(&items.unwrap_or_default())
 }
 
 /// The units of a history.
@@ -110,45 +106,55 @@ pub(super) struct CutHistory<'a> {
 /// Cuts a history into units. The elements are slices of `body`.
 pub(super) fn cut<'a>(
     protocol: Protocol,
-    history: &[&'a RawValue],
+    history: Vec<JsonElement<'a>>,
     body: &'a str,
 ) -> CutHistory<'a> {
     if protocol == Protocol::Responses {
         return cut_items(history, body);
     }
-    let compaction = (protocol == Protocol::Messages).then(|| last_compaction(history, body));
-    let compaction = compaction.flatten();
-    let mut matcher = ResultMatcher::of(protocol);
-    let unit = |(n, raw): (usize, &&'a RawValue)| {
-        let is_compaction = compaction == Some(n);
-        Unit::new(raw.get(), protocol, matcher.next(raw), is_compaction)
+    let raws = history.iter().map(|element| element.raw);
+    let compaction = match protocol {
+        Protocol::Messages => last_compaction(raws.clone(), body),
+        _ => None,
     };
-    let mut units: Vec<_> = history.iter().enumerate().map(unit).collect();
+    let ignored = before(raws, compaction, body);
+    let mut matcher = ResultMatcher::of(protocol);
+    let unit = |(n, element): (usize, JsonElement<'a>)| {
+        let ids = matcher.next(&element);
+        Unit::new(element, protocol, ids, compaction == Some(n))
+    };
+    let mut units: Vec<_> = history.into_iter().enumerate().map(unit).collect();
     units.drain(..compaction.unwrap_or_default());
-    CutHistory { ignored: before(history, compaction, body), units, is_continued: false }
+    CutHistory { ignored, units, is_continued: false }
 }
 
-fn cut_items<'a>(history: &[&'a RawValue], body: &'a str) -> CutHistory<'a> {
+fn cut_items<'a>(history: Vec<JsonElement<'a>>, body: &'a str) -> CutHistory<'a> {
     let mut cut = CutHistory::default();
     let mut begun: Option<usize> = None;
     let mut has_answers = false;
-    for (n, raw) in history.iter().enumerate() {
-        let (from, to) = span(body, raw);
-        let [kind, role] = peek(raw.get(), ["type", "role"]);
+    let first = history.first().map(|element| offset(body, element.raw));
+    for element in history {
+        let from = offset(body, element.raw);
+        let to = from + element.raw.len();
+        let (kind, role) = (element.text("type"), element.text("role"));
         let is_compaction = kind.as_deref().is_some_and(|kind| COMPACTIONS.contains(&kind));
         // The provider itself returns its compaction after the messages that it keeps, and these
         // are the user's.
         if is_compaction && has_answers {
-            cut = CutHistory { ignored: before(history, Some(n), body), ..CutHistory::default() };
+            let ignored = first.and_then(|first| body.get(first..from)).unwrap_or_default();
+            cut = CutHistory { ignored, ..CutHistory::default() };
         }
         has_answers |= !matches!(role.as_deref(), Some("user" | "developer" | "system"));
-        let is_answer = is_of_answer(kind.as_deref(), role.as_deref(), raw.get());
+        let is_answer = is_of_answer(kind.as_deref(), role.as_deref(), &element);
         cut.is_continued |= kind.as_deref() == Some("item_reference");
         match (begun.filter(|_| is_answer), cut.units.last_mut()) {
-            (Some(begin), Some(last)) => last.raw = body.get(begin..to).unwrap_or(last.raw),
+            (Some(begin), Some(last)) => {
+                last.raw = body.get(begin..to).unwrap_or(last.raw);
+                last.more.push(element);
+            }
             _ => {
                 let (protocol, ids) = (Protocol::Responses, ResultIds::Original);
-                cut.units.push(Unit::new(raw.get(), protocol, ids, is_compaction));
+                cut.units.push(Unit::new(element, protocol, ids, is_compaction));
                 begun = is_answer.then_some(from);
             }
         }
@@ -157,38 +163,47 @@ fn cut_items<'a>(history: &[&'a RawValue], body: &'a str) -> CutHistory<'a> {
 }
 
 /// Returns the index of the last message with a compaction of Anthropic.
-pub(super) fn last_compaction(history: &[&RawValue], body: &str) -> Option<usize> {
+pub(super) fn last_compaction<'a>(
+    history: impl ExactSizeIterator<Item = &'a str> + DoubleEndedIterator,
+    body: &str,
+) -> Option<usize> {
     const MARK: &[u8] = b"\"compaction\"";
     memmem::find(body.as_bytes(), MARK)?;
-    history.iter().rposition(|raw| {
-        memmem::find(raw.get().as_bytes(), MARK).is_some()
-            && Object::of(raw)
+    let mut history = history;
+    history.rposition(|raw| {
+        memmem::find(raw.as_bytes(), MARK).is_some()
+            && Object::parse(raw)
+                .ok()
                 .and_then(|message| message.array("content"))
                 .is_some_and(|blocks| blocks.iter().any(is_block))
     })
 }
 
 /// Returns the elements before the one at `at`, with their commas.
-fn before<'a>(history: &[&RawValue], at: Option<usize>, body: &'a str) -> &'a str {
-    let place = |raw: &&RawValue| span(body, raw).0;
-    let (first, end) = (history.first(), at.and_then(|at| history.get(at)));
-    let range = first.map(place).zip(end.map(place));
-    range.and_then(|(from, to)| body.get(from..to)).unwrap_or_default()
+fn before<'a>(
+    mut history: impl Iterator<Item = &'a str>,
+    at: Option<usize>,
+    body: &'a str,
+) -> &'a str {
+    let first = history.next();
+    let end = at.and_then(|at| if at == 0 { first } else { history.nth(at - 1) });
+    let range = first.zip(end).map(|(first, end)| offset(body, first)..offset(body, end));
+    range.and_then(|range| body.get(range)).unwrap_or_default()
 }
 
 /// Whether an item is part of an answer.
-fn is_of_answer(kind: Option<&str>, role: Option<&str>, item: &str) -> bool {
+fn is_of_answer(kind: Option<&str>, role: Option<&str>, item: &JsonElement<'_>) -> bool {
     match kind {
         None | Some("message") => role == Some("assistant"),
         Some("reasoning" | "item_reference" | "mcp_list_tools" | "mcp_approval_request") => true,
         // Output of tools run by the provider is in the same answer.
-        Some(kind) if kind.ends_with("_output") => peek(item, ["call_id"]) == [None],
+        Some(kind) if kind.ends_with("_output") => item.text("call_id").is_none(),
         Some(kind) => kind.ends_with("_call"),
     }
 }
 
 /// Returns the position of a value in the text it was parsed from.
 pub(super) fn span(text: &str, raw: &RawValue) -> (usize, usize) {
-    let from = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    let from = offset(text, raw.get());
     (from, from.wrapping_add(raw.get().len()))
 }

@@ -137,7 +137,7 @@ impl SessionReferences<'_> {
 }
 
 fn texts_of(form: &Projection) -> Vec<String> {
-    let mut texts = vec![form.reason.clone()];
+    let mut texts = vec![form.reason.to_string()];
     if let Projected::Replaced(message) = &form.form {
         texts.push(message.plain_text());
         texts.extend(message.tool_results().map(|result| result.plain_text().into_owned()));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use ctx_core::{ContentHash, Entry, EntryId, Error, ErrorKind, Message, Result};
+use foldhash::quality::RandomState;
 
 use super::unit::{Retain, Unit, UnitSource};
 
@@ -22,7 +23,7 @@ pub(crate) struct HistoryItem {
 pub(crate) struct History {
     retain: Retain,
     items: Vec<HistoryItem>,
-    index: HashMap<EntryId, usize>,
+    index: HashMap<EntryId, usize, RandomState>,
     /// The number of generated ids.
     next_id: u32,
     /// All messages before this index are ingested.

@@ -137,7 +137,7 @@ impl HostedSession {
     /// Passes messages that are not yet ingested to the engine.
     pub(crate) async fn ingest(&mut self) -> Result<()> {
         let mut requests = Vec::new();
-        for item in self.history.fresh() {
+        for item in self.history.fresh().filter(|_| self.engine.ingests()) {
             requests.push(IngestRequest {
                 session_id: self.id.clone(),
                 entry: item.entry.id().clone(),
@@ -147,8 +147,8 @@ impl HostedSession {
         }
         if !requests.is_empty() {
             self.engine.ingest_batch(requests).await?;
-            self.history.all_ingested();
         }
+        self.history.all_ingested();
         Ok(())
     }
 
@@ -243,7 +243,9 @@ impl HostedSession {
 
     /// Stores a compaction made in `view`, and the new projections.
     pub(crate) fn take_changes(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
-        for form in view.take_projections() {
+        let new = view.take_projections();
+        self.projections.reserve(new.len());
+        for form in new {
             self.new_projections.push(form.clone());
             self.projections.insert(form.key.clone(), form);
         }

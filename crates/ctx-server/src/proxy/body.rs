@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use axum::http::{HeaderMap, HeaderValue, Request, Response};
 use bytes::BytesMut;
@@ -227,6 +227,7 @@ async fn collected(
     most: usize,
     space: &BodyMemory,
 ) -> Result<RequestBody, BodyError> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let (mut all, mut taken) = (BytesMut::new(), Vec::new());
     loop {
         let Ok(frame) = timeout(IDLE, body.frame()).await else {
@@ -242,6 +243,10 @@ async fn collected(
             return Err(too_large(most));
         }
         space.reach(&mut taken, all.len() + piece.len()).await?;
+        if all.is_empty() {
+            // The rest may never come.
+            all.reserve(announced.min(FIRST_KIB << 10));
+        }
         all.extend_from_slice(&piece);
     }
     Ok(RequestBody { bytes: all.freeze(), space: Arc::new(taken) })

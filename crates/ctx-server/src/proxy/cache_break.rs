@@ -3,8 +3,6 @@
 //! A provider caches the beginning of a prompt, as far as two requests of a conversation are equal.
 //! The rest of the last answered request was cached in vain.
 
-use std::collections::HashSet;
-
 use ctx_core::{EntryId, Tokens};
 use ctx_trace::{BreakCause, PrefixBreak};
 
@@ -35,8 +33,8 @@ pub(super) struct CachedRequest {
     addition: Option<UnitDigest>,
     fixed: Tokens,
     messages: Vec<SentMessage>,
-    /// The entries sent by the client.
-    from_client: HashSet<EntryId>,
+    /// Whether the client sent each of them.
+    from_client: Vec<bool>,
     /// The summary entry, if any.
     summary: Option<EntryId>,
 }
@@ -45,13 +43,13 @@ impl CachedRequest {
     /// Returns the last request of a session.
     pub(super) fn of(session: &HostedSession, head: RequestHead) -> Self {
         let sent = &session.sent;
-        let ids = sent.messages.iter().map(|message| &message.id);
+        let is_sent = |message: &SentMessage| session.history.position(&message.id).is_some();
         Self {
             head,
             addition: sent.addition.as_deref().map(digest),
             fixed: sent.fixed.0 + sent.fixed.1,
             messages: sent.messages.clone(),
-            from_client: ids.filter(|id| session.history.position(id).is_some()).cloned().collect(),
+            from_client: sent.messages.iter().map(is_sent).collect(),
             summary: session.in_force.as_ref().and_then(InForce::summary_id).cloned(),
         }
     }
@@ -84,6 +82,12 @@ impl CachedRequest {
         Some(PrefixBreak { cause, tokens: total(&self.messages[same..]) })
     }
 
+    /// Whether the client sent that message.
+    fn is_from_client(&self, id: &EntryId) -> bool {
+        let mut both = self.messages.iter().zip(&self.from_client);
+        both.any(|(message, is_from_client)| *is_from_client && message.id == *id)
+    }
+
     /// Returns why `first` is missing, with `other` in its place.
     fn cause(
         &self,
@@ -94,12 +98,12 @@ impl CachedRequest {
     ) -> BreakCause {
         let is_covered = in_force.is_some_and(|kept| kept.covers_entry(&first.id));
         let was_summary = self.summary.as_ref() == Some(&first.id);
-        let was_sent = self.from_client.contains(&first.id);
+        let was_sent = self.is_from_client(&first.id);
         let is_gone = was_sent && history.position(&first.id).is_none();
         let is_inserted_before = other.is_some_and(|other| {
             let positions = history.position(&other.id).zip(history.position(&first.id));
             was_sent
-                && !self.from_client.contains(&other.id)
+                && !self.is_from_client(&other.id)
                 && positions.is_some_and(|(new, old)| new < old)
         });
         match was_summary {

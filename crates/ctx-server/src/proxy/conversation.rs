@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ctx_core::{EntryId, Tokens};
 use ctx_layers::compaction;
 use ctx_trace::{Preview, Record};
+use foldhash::quality::RandomState;
 
 use super::background::BackgroundCompaction;
 use super::cache_break::CachedRequest;
@@ -61,7 +62,7 @@ pub(super) struct ConversationState {
     pub(super) summaries: SummaryModelSlot,
     /// The sizes of system prompt and tools.
     fixed: HashMap<&'static str, (UnitDigest, Tokens)>,
-    pub(super) begins: HashMap<EntryId, Preview>,
+    pub(super) begins: HashMap<EntryId, Preview, RandomState>,
     pub(super) model: Option<String>,
     pub(super) learned: LearnedWindow,
     /// The window reported by the server, and the number of queries.
@@ -200,7 +201,6 @@ impl Conversation {
         assembled: &AssembledRequest,
         store: Option<&ConversationStore>,
     ) {
-        self.update_known(state);
         let (from, had) = state.unstored.take().unwrap_or_default();
         let Some(store) = store else { return };
         let is_stored = self.is_stored();

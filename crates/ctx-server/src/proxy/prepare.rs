@@ -9,8 +9,8 @@ use ctx_core::text::Slice;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::Object;
 use ctx_dialect::wire::{
-    Protocol, Request, has_context_edits, previous_response, takes_tools, with_context_edits,
-    with_previous_response, with_tools,
+    Protocol, Request, SummaryRequest, has_context_edits, previous_response, takes_tools,
+    with_context_edits, with_previous_response, with_tools,
 };
 use ctx_model::Overflow;
 use ctx_trace::Record;
@@ -22,7 +22,7 @@ use super::attempt::{AssembledAttempt, Attempt};
 use super::cache_break::CachedRequest;
 use super::client_compaction::{WholeBody, has_reference};
 use super::client_request::ClientRequest;
-use super::client_summaries::put_back;
+use super::client_summaries::{put_back, recognised};
 use super::config::RetrievalBy;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
@@ -67,6 +67,8 @@ pub(super) struct RequestContext {
     pub(super) last: String,
     /// What a compaction of the provider in it covers.
     pub(super) originals: Option<CompactedOriginals>,
+    /// The client's request for a summary, if it is one.
+    pub(super) asked: Option<SummaryRequest>,
 }
 
 /// What a request is prepared for.
@@ -145,8 +147,13 @@ pub(super) async fn prepare(
         return Ok(Prepared::untouched(body));
     }
     let restored = put_back(proxy, client_request, &body).await;
+    // Text may have been added to the one that asks.
+    let asked = restored.as_ref().map(|_| recognised(proxy, client_request, &body));
     let (body, audited) = restored.unwrap_or((body, None));
     let mut prepared = prepare_restored(proxy, client_request, body, purpose).await?;
+    if let (Some(context), Some(asked)) = (&mut prepared.context, asked) {
+        context.asked = asked;
+    }
     if let (Some(context), Some(mut audited)) = (&mut prepared.context, audited) {
         audited.request = context.record.number;
         context.record.compaction.get_or_insert(audited);
@@ -254,7 +261,11 @@ async fn prepare_stored(
     body: Bytes,
     purpose: Purpose,
 ) -> Result<Prepared> {
-    let (route, text) = (&client_request.route, utf8(&body)?);
+    let route = &client_request.route;
+    if route.protocol != Protocol::Responses {
+        return prepare_whole(proxy, client_request, body, purpose).await;
+    }
+    let text = utf8(&body)?;
     let stored = Some(route).filter(|route| !route.is_compaction);
     let mut stored =
         stored.and_then(|route| proxy.responses.request(route, text, &client_request.key()));
@@ -369,15 +380,17 @@ async fn assemble(
         return Ok(None);
     };
     let last = assembled.outgoing.last().map(|out| out.id.to_string()).unwrap_or_default();
+    let (originals, asked) = (None, SummaryRequest::of(request));
+    let mut context =
+        RequestContext { conversation, record, estimated, sent, last, originals, asked };
     if summary.is_some() {
-        let context =
-            Some(RequestContext { conversation, record, estimated, sent, last, originals: None });
         let untouched = Prepared::untouched(body.clone());
-        return Ok(Some(Prepared { context, compacted: summary, ..untouched }));
+        return Ok(Some(Prepared { context: Some(context), compacted: summary, ..untouched }));
     }
+    let conversation = &context.conversation;
     let by = proxy.settings.config.retrieval;
     let may_retrieve = by != RetrievalBy::Off
-        && conversation.may_retrieve(by, &record)
+        && conversation.may_retrieve(by, &context.record)
         && !client_request.route.is_ollama
         && !client_request.route.is_bedrock
         && takes_tools(request, retrieval::NAMES);
@@ -386,7 +399,7 @@ async fn assemble(
     let retrieves =
         may_retrieve && (originals.is_some() || retrieval::is_wanted(by, &assembled, units.len()));
     conversation.set_retrieves(retrieves);
-    let context = RequestContext { conversation, record, estimated, sent, last, originals };
+    context.originals = originals;
     let prepared = with_retrieval(request, units, body, &assembled, context, retrieves)?;
     if prepared.is_none() {
         proxy.warn("no message of a request would remain: it passes unchanged");

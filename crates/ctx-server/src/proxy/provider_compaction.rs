@@ -53,6 +53,9 @@ impl CompactibleRequest {
         client_request: &Arc<ClientRequest>,
         content: &RequestBody,
     ) -> Option<Arc<Self>> {
+        if !matches!(client_request.protocol(), Protocol::Messages | Protocol::Responses) {
+            return None;
+        }
         let body = content.bytes.clone();
         let has = |word: &str| memmem::find(&body, word.as_bytes()).is_some();
         let asks = client_request.route.is_compaction

@@ -12,6 +12,7 @@ use ctx_dialect::wire::{
     Intercept, Request as WireRequest, Route, SummaryRequest, context_compaction,
     has_context_edits, with_compaction,
 };
+use ctx_trace::Record;
 use tokio::time::Instant;
 
 use super::body::{ContentEncoding, RequestBody};
@@ -75,10 +76,9 @@ impl Relay {
         if wants_compaction && self.proxy.compacts(self.client_request.family) {
             return self.compact().await;
         }
-        let asked = recognised(&self.proxy, &self.client_request, body);
         if self.proxy.settings.config.client_compaction == ClientCompaction::Ctx
             && !route.is_bedrock
-            && let Some(asked) = asked
+            && let Some(asked) = recognised(&self.proxy, &self.client_request, body)
             && let Some(text) = self.summarise(asked).await
         {
             return self.summarised(&text, false);
@@ -96,7 +96,7 @@ impl Relay {
             }
         };
         self.pending.stores(prepared.stored.take());
-        if let Some(asked) = asked {
+        if let Some(asked) = self.asked(&prepared) {
             let conversation =
                 prepared.context.as_ref().map(|context| context.conversation.clone());
             let (proxy, client_request) = (&self.proxy, &self.client_request);
@@ -111,7 +111,7 @@ impl Relay {
     async fn exchange(mut self, mut prepared: Prepared, wants_compaction: bool) -> Response {
         let mut attempt = 1;
         loop {
-            self.note(&prepared, attempt);
+            self.note(&mut prepared, attempt);
             let mut answer = match self.send(&prepared).await {
                 Ok(answer) => answer,
                 Err(error) => return self.failed(&error),
@@ -144,6 +144,15 @@ impl Relay {
                 _ => return self.answer(answer, &prepared, attempt),
             }
             attempt += 1;
+        }
+    }
+
+    /// Returns the client's request for a summary, if a prepared request is one.
+    fn asked(&self, prepared: &Prepared) -> Option<SummaryRequest> {
+        let is_off = self.proxy.settings.config.client_compaction == ClientCompaction::Off;
+        match &prepared.context {
+            Some(context) => context.asked.filter(|_| !is_off),
+            None => recognised(&self.proxy, &self.client_request, &self.content.bytes),
         }
     }
 
@@ -190,11 +199,11 @@ impl Relay {
 
     /// Compacts the history, and answers with an item that replaces it.
     async fn compact(mut self) -> Response {
-        let prepared = match self.prepare(Purpose::Compact).await {
+        let mut prepared = match self.prepare(Purpose::Compact).await {
             Ok(prepared) => prepared,
             Err(error) => return self.failed(&error),
         };
-        self.note(&prepared, 1);
+        self.note(&mut prepared, 1);
         let sent = prepared.context.as_ref().map_or(0, |context| context.record.sent_tokens.get());
         let content = prepared.compacted.unwrap_or_default();
         let body = String::from_utf8_lossy(&prepared.body);
@@ -234,8 +243,8 @@ impl Relay {
         asked: SummaryRequest,
         prepared: Result<Prepared>,
     ) -> Result<Option<String>> {
-        let prepared = prepared?;
-        self.note(&prepared, 1);
+        let mut prepared = prepared?;
+        self.note(&mut prepared, 1);
         let Some((context, text)) = prepared.context.zip(prepared.compacted) else {
             return Ok(None);
         };
@@ -260,14 +269,14 @@ impl Relay {
         let request = WireRequest::parse(&self.client_request.route, text).ok()?;
         let asked = context_compaction(&request)?;
         let purpose = Purpose::Summarise(asked.instructions);
-        let prepared = match self.prepare_body(body.clone(), purpose).await {
+        let mut prepared = match self.prepare_body(body.clone(), purpose).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.proxy.warn(&format!("a history is not compacted for its client: {error}"));
                 return None;
             }
         };
-        self.note(&prepared, 1);
+        self.note(&mut prepared, 1);
         let summary = prepared.compacted?;
         if asked.pauses {
             return Some(summary);
@@ -326,9 +335,11 @@ impl Relay {
         })
     }
 
-    fn note(&mut self, prepared: &Prepared, attempt: u32) {
-        let Some(context) = &prepared.context else { return };
-        let mut record = context.record.clone();
+    /// Takes the record of a prepared request. Its entries are not needed there any more.
+    fn note(&mut self, prepared: &mut Prepared, attempt: u32) {
+        let Some(context) = &mut prepared.context else { return };
+        let entries = std::mem::take(&mut context.record.entries);
+        let mut record = Record { entries, ..context.record.clone() };
         if let Some(earlier) = self.pending.known() {
             record.number = earlier.number;
             record.compaction = record.compaction.or_else(|| earlier.compaction.take());

@@ -18,11 +18,12 @@ pub(super) struct RequestUnit<'a> {
 impl<'a> RequestUnit<'a> {
     /// Returns all units of a request.
     pub(super) fn all(request: &'a wire::Request<'a>) -> Vec<Self> {
-        parallel_map(
-            &request.units.iter().collect::<Vec<_>>(),
-            |unit| unit.raw.len(),
-            |unit| Self { unit, digest: digest(unit.raw), read: OnceLock::new() },
-        )
+        let one = |unit: &'a wire::Unit<'a>| Self {
+            unit,
+            digest: digest(unit.raw),
+            read: OnceLock::new(),
+        };
+        request.units.iter().map(one).collect()
     }
 
     /// Parses the units that are not recognised by their bytes.

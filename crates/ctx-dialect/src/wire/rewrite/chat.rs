@@ -24,13 +24,13 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
 
 /// Returns the original message with the new content; `None` if they differ too much.
 fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
-    let object = Object::parse(unit.raw).ok()?;
+    let object = unit.object()?;
     let before = unit.read();
     if before.role != message.role || object.get("function_call").is_some() {
         return None;
     }
     if message.role == Role::ToolResult {
-        return result(&object, &before, message);
+        return result(object, &before, message);
     }
     let is_content = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::Thinking { .. });
     let blocks: Vec<_> = message.blocks.iter().filter(is_content).cloned().collect();
@@ -58,7 +58,7 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     if calls.is_empty() {
         edits.push(("tool_calls", None));
     } else {
-        edits.push(("tool_calls", Some(tool_calls(&object, message)?)));
+        edits.push(("tool_calls", Some(tool_calls(object, message)?)));
     }
     let thoughts = |message: &'_ Message| -> Vec<_> {
         let is_thought = |block: &&Block| matches!(block, Block::Thinking { .. });
@@ -70,7 +70,7 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     } else if new != old {
         return None;
     }
-    Some(patched(&object, &edits))
+    Some(patched(object, &edits))
 }
 
 fn result(object: &Object<'_>, before: &Message, message: &Message) -> Option<String> {

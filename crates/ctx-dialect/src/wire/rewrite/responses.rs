@@ -1,10 +1,8 @@
 //! Items of OpenAI's Responses API.
 
 use ctx_core::{Block, Message};
-use serde_json::value::RawValue;
 
 use super::super::Unit;
-use super::super::unit::with_items;
 use super::{Origin, changed_text, list, origins, patched};
 use crate::json::{Object, arguments_text, array, elements, quote, string};
 use crate::openai_responses::{self, ARGUMENTS, part};
@@ -13,7 +11,7 @@ use crate::shape::texts;
 /// Writes a message as items of the list.
 pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
     match of.filter(|unit| unit.read().role == message.role) {
-        Some(unit) => with_items(unit.raw, |items| replacing(message, items)),
+        Some(unit) => replacing(message, unit),
         None => fresh(message),
     }
 }
@@ -25,8 +23,8 @@ fn fresh(message: &Message) -> Vec<String> {
 
 /// An item, and the range of its blocks in the answer.
 struct ResponsesItem<'a> {
-    raw: &'a RawValue,
-    object: Object<'a>,
+    raw: &'a str,
+    object: &'a Object<'a>,
     first: usize,
     blocks: Vec<Block>,
 }
@@ -42,17 +40,17 @@ impl ResponsesItem<'_> {
 }
 
 /// Returns the original items with the new content.
-fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
-    let mut items = Vec::with_capacity(raws.len());
+fn replacing(message: &Message, unit: &Unit<'_>) -> Vec<String> {
+    let mut items = Vec::new();
     let mut owners = Vec::new();
     let mut old = Vec::new();
-    for raw in raws {
-        let Some(object) = Object::of(raw) else { return fresh(message) };
-        let blocks = openai_responses::parse_raw(raw).blocks;
+    for element in unit.elements() {
+        let Some(object) = &element.object else { return fresh(message) };
+        let blocks = openai_responses::read(element).blocks;
         let first = old.len();
         owners.extend(std::iter::repeat_n(items.len(), blocks.len()));
         old.extend(blocks.iter().cloned());
-        items.push(ResponsesItem { raw, object, first, blocks });
+        items.push(ResponsesItem { raw: element.raw, object, first, blocks });
     }
     let origins = origins(&old, &message.blocks);
     let mut kept = vec![false; old.len()];
@@ -87,7 +85,7 @@ fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
             continue;
         };
         let json = match same && new.len() == item.blocks.len() {
-            true => Some(item.raw.get().to_owned()),
+            true => Some(item.raw.to_owned()),
             false => changed(item, message, new),
         };
         let Some(json) = json else { continue };
@@ -117,7 +115,7 @@ fn changed(item: &ResponsesItem<'_>, message: &Message, new: &[Block]) -> Option
             None if super::only_texts(new) => quote(&texts(new)),
             None => array(new.iter().map(|block| part(block, text_type))),
         };
-        return Some(patched(&item.object, &[("content", Some(content))]));
+        return Some(patched(item.object, &[("content", Some(content))]));
     }
     match new.first()? {
         Block::ToolCall(call) => {
@@ -129,12 +127,12 @@ fn changed(item: &ResponsesItem<'_>, message: &Message, new: &[Block]) -> Option
                 true => quote(&arguments_text(&call.arguments)),
                 false => call.arguments.as_str().to_owned(),
             };
-            Some(patched(&item.object, &[(key, Some(value))]))
+            Some(patched(item.object, &[(key, Some(value))]))
         }
         Block::ToolResult(result) => {
             let before = item.object.get("output");
-            if !takes_text(&item.object) {
-                return Some(item.raw.get().to_owned());
+            if !takes_text(item.object) {
+                return Some(item.raw.to_owned());
             }
             let old = match item.blocks.first() {
                 Some(Block::ToolResult(old)) => old.content.as_slice(),
@@ -151,7 +149,7 @@ fn changed(item: &ResponsesItem<'_>, message: &Message, new: &[Block]) -> Option
                 }
                 None => quote(&texts(&result.content)),
             };
-            Some(patched(&item.object, &[("output", Some(output))]))
+            Some(patched(item.object, &[("output", Some(output))]))
         }
         _ => None,
     }

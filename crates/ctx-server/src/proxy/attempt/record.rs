@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ctx_core::{EntryId, ORPHANED_RESULT, Tokens};
 use ctx_session::clock;
 use ctx_trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
+use foldhash::quality::RandomState;
 
 use super::Attempt;
 use crate::hosted::{AssembledRequest, HostedSession};
@@ -62,7 +63,10 @@ impl Attempt<'_> {
             items.iter().filter_map(|item| item.entry.tokens(ledger.counter()).ok()).sum();
         record.raw_tokens = ledger.corrected(all + ledger.fixed());
         for edit in &assembled.edits {
-            *record.actions.entry(edit.layer.to_string()).or_default() += 1;
+            match record.actions.get_mut(&*edit.layer) {
+                Some(count) => *count += 1,
+                None => drop(record.actions.insert(edit.layer.to_string(), 1)),
+            }
         }
         for compacted in &assembled.compactions {
             let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
@@ -102,7 +106,7 @@ fn add_previews(
     record: &mut Record,
     session: &HostedSession,
     assembled: &AssembledRequest,
-    begins: &mut HashMap<EntryId, Preview>,
+    begins: &mut HashMap<EntryId, Preview, RandomState>,
 ) {
     let message = |id: &EntryId| {
         let item = session.history.position(id).and_then(|at| session.history.items().get(at));

@@ -358,8 +358,11 @@ pub(super) async fn put_back(
 ) -> Option<(Bytes, Option<CompactionRecord>)> {
     let owner = owner(proxy, client_request);
     let mut known = proxy.client_summaries.of(&owner);
+    if known.is_empty() {
+        return None;
+    }
     let text = std::str::from_utf8(body).ok()?;
-    if known.is_empty() || has_more_objects(text, MOST_OBJECTS) {
+    if has_more_objects(text, MOST_OBJECTS) {
         return None;
     }
     let request = Request::parse(&client_request.route, text).ok()?;
