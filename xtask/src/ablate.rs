@@ -1,8 +1,8 @@
 //! `cargo xtask ablate`: what each rule that reads language adds to the bench of compactions.
 //!
-//! A rule is a word list, or a function that returns `bool`, `Option` or `Vec`. In a copy of the
-//! sources each rule gets a switch: with its name in `CTX_ABLATE`, the list is empty, and the
-//! function returns `false`, `None` or nothing. `ctx eval compact` then runs once per rule.
+//! A rule is a word list, a pattern, or a function that returns `bool`, `Option` or `Vec`. In a copy of
+//! the sources each rule gets a switch: with its name in `CTX_ABLATE`, the list is empty, the pattern
+//! matches nothing, and the function returns `false`, `None` or nothing. `ctx eval compact` then runs once per rule.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output of the task")]
 
@@ -30,8 +30,22 @@ const SOURCES: &[&str] = &[
     "crates/ctx-compaction/src/repair",
     "crates/ctx-compaction/src/source_index",
 ];
-const LOADER: &str = "crates/ctx-text/src/word_list.rs";
-const LISTED: &str = "LISTS.get(self.name).cloned().unwrap_or_default()";
+/// The sources that load word lists and patterns: the file, the name of what is loaded, the code that
+/// loads it, and an empty list or a pattern that matches nothing.
+const LOADERS: [[&str; 4]; 2] = [
+    [
+        "crates/ctx-text/src/word_list.rs",
+        "self.name",
+        "LISTS.get(self.name).cloned().unwrap_or_default()",
+        "Vec::new()",
+    ],
+    [
+        "crates/ctx-text/src/pattern.rs",
+        "name",
+        "ALL.get(name).and_then(toml::Value::as_str)",
+        r#"Some(r"[^\s\S]")"#,
+    ],
+];
 const VARIABLE: &str = "CTX_ABLATE";
 /// The bench that a rule must show in: the arms of every session, cut at two places.
 const BENCH: &str =
@@ -145,8 +159,11 @@ fn copied(root: &Path, copy: &Path) -> Result<Vec<String>> {
     let mut rules = Vec::new();
     for file in String::from_utf8(files.stdout)?.lines().filter(|file| root.join(file).is_file()) {
         let bytes = fs::read(root.join(file))?;
-        let bytes = if file == LOADER {
-            String::from_utf8(bytes)?.replace(LISTED, &loaded()).into_bytes()
+        let bytes = if let Some(loader) = LOADERS.iter().find(|loader| loader[0] == file) {
+            let [_, name, load, nothing] = loader;
+            let off = format!("std::env::var({VARIABLE:?}).is_ok_and(|off| off == {name})");
+            let switched = format!("if {off} {{ {nothing} }} else {{ {load} }}");
+            String::from_utf8(bytes)?.replace(load, &switched).into_bytes()
         } else if file.ends_with(".rs") && SOURCES.iter().any(|folder| file.starts_with(folder)) {
             let (source, found) = switched(&String::from_utf8(bytes)?, &stem(file));
             rules.extend(found);
@@ -167,12 +184,6 @@ fn copied(root: &Path, copy: &Path) -> Result<Vec<String>> {
     rules.sort();
     rules.dedup();
     Ok(rules)
-}
-
-fn loaded() -> String {
-    format!(
-        "if std::env::var({VARIABLE:?}).is_ok_and(|off| off == self.name) {{ Vec::new() }} else {{ {LISTED} }}"
-    )
 }
 
 /// Returns the names of the lists in a file of word lists.
@@ -237,7 +248,9 @@ mod tests {
         assert_eq!(rules, ["text/acts::is_a", "text/acts::long"]);
         assert!(switched.contains("if *OFF { return Vec::new(); }"), "{switched}");
         assert_eq!(lists("stop = [\"a\"]\n[slots]\npast = []\n").unwrap(), ["slots.past", "stop"]);
-        let loader = include_str!("../../crates/ctx-text/src/word_list.rs");
-        assert_eq!(loader.matches(LISTED).count(), 1);
+        for [file, _, load, _] in LOADERS {
+            let source = fs::read_to_string(crate::root().join(file)).unwrap();
+            assert_eq!(source.matches(load).count(), 1, "{file}");
+        }
     }
 }

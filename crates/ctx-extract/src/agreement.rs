@@ -8,7 +8,7 @@ use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::chosen_option;
-use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
+use ctx_text::{Signal, WordList, clip_to_width, collapsed, sentences, width};
 
 /// Words of questions that propose something: "should i", "would you like".
 static PROPOSALS: WordList = WordList::new("assent.proposals");
@@ -28,7 +28,7 @@ pub(super) fn agreement(
     let at = turn.asked_at?;
     let answer = job.messages.get(at).filter(|answer| !is_superseded(job, &answer.id))?;
     let asked = job.messages.get(previous?.answer_at?)?;
-    let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reply = collapsed(&turn.ask);
     let text = asked.message.plain_text();
     let chosen = chosen_option(&text, &reply);
     if width(&reply) > WIDE || !(turn.is_assent || chosen.is_some() || starts_agreeing(&reply)) {

@@ -10,13 +10,12 @@ use super::agreement::{ANSWER, is_superseded};
 use super::ended::{Ended, covers};
 use super::note::{
     EARLIER, FIRST, LABELS, LATEST, Note, QUESTION, REVERTED, TOKENS, drop_all, is_work, normal,
-    words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
 use super::user::{asks, drop_answer};
 use crate::{Field, StructuredSummary, SummaryLine};
-use ctx_text::{WordList, clip_to_width, sentences};
+use ctx_text::{Gist, WordList, clip_to_width, collapsed, gist, sentences};
 
 /// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
@@ -50,7 +49,7 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
         let note = carried_note(field, label, text, cites, age);
         let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
         compared += usize::from(open);
-        let is_over = open && ended.holds(field, &words(&note.text), compared <= COMPARED);
+        let is_over = open && ended.holds(field, &gist(&note.text), compared <= COMPARED);
         if is_over || note.text.is_empty() {
             continue;
         }
@@ -120,9 +119,9 @@ fn relabel_goals(earlier: &[Note], notes: &mut [Note]) {
 pub(super) fn settle(notes: &mut Vec<Note>) {
     let mut order: Vec<usize> = (0..notes.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
-    let newest = |fields: &[Field]| -> Vec<(usize, Vec<u64>, i64)> {
+    let newest = |fields: &[Field]| -> Vec<(usize, Gist, i64)> {
         let of = order.iter().filter(|&&n| fields.contains(&notes[n].field)).take(COMPARED);
-        of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
+        of.map(|&n| (n, gist(&notes[n].text), notes[n].order)).collect()
     };
     let finished = newest(&[Field::Done]);
     let settled: HashSet<usize> = newest(&[Field::InProgress, Field::Blocked, Field::NextSteps])
@@ -190,5 +189,5 @@ fn carried(text: &str) -> String {
     if text.len() <= 2 * WIDE {
         return text.to_owned();
     }
-    clip_to_width(&text.split_whitespace().collect::<Vec<_>>().join(" "), 2 * WIDE)
+    clip_to_width(&collapsed(text), 2 * WIDE)
 }

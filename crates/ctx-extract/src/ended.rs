@@ -1,10 +1,10 @@
 //! Finds open lines of the previous summary that have been completed or replaced.
 
 use ctx_core::{Block, Role};
-use ctx_text::{Signal, WordList, sentences};
+use ctx_text::{Gist, Signal, WordList, gist, sentences};
 
 use super::ExtractInput;
-use super::note::{Note, shared, words};
+use super::note::Note;
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, Purpose};
@@ -17,7 +17,7 @@ const LONGEST: usize = 600;
 /// What ended since the previous summary.
 pub(super) struct Ended {
     /// The words of each completed turn: the request, the files changed, the commits.
-    turns: Vec<Vec<u64>>,
+    turns: Vec<Gist>,
     /// Whether it was reported since that everything is done.
     everything: bool,
     /// Whether there is a newer plan.
@@ -44,7 +44,7 @@ impl Ended {
 
     /// Whether an open line can be dropped. With `compare`, its words are compared with those of
     /// each turn.
-    pub(super) fn holds(&self, field: Field, open: &[u64], compare: bool) -> bool {
+    pub(super) fn holds(&self, field: Field, open: &Gist, compare: bool) -> bool {
         // Work that waits for someone else is not done when everything else is.
         field != Field::Blocked
             && (self.everything
@@ -53,14 +53,14 @@ impl Ended {
     }
 }
 
-/// Whether a report covers planned work: it contains two thirds of its words.
-pub(super) fn covers(done: &[u64], planned: &[u64]) -> bool {
-    let shared = shared(planned, done);
-    shared * 3 >= planned.len() * 2 && (shared > 1 || (planned.len() == 1 && shared == 1))
+/// Whether a report covers planned work: it contains three fifths of its words.
+pub(super) fn covers(done: &Gist, planned: &Gist) -> bool {
+    let (shared, count) = (planned.shared(done), planned.words.len());
+    shared * 5 >= count * 3 && (shared > 1 || count == 1 && shared == 1)
 }
 
 /// Returns the subject of a turn: the words of its request, its changed files and its commits.
-fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> Vec<u64> {
+fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> Gist {
     let mut about: String = turn.ask.chars().take(LONGEST).collect();
     for said in job.messages.get(turn.range.clone()).unwrap_or_default() {
         for block in &said.message.blocks {
@@ -78,7 +78,7 @@ fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> Vec<u64> {
             }
         }
     }
-    words(&about)
+    gist(&about)
 }
 
 fn says_all(text: &str) -> bool {

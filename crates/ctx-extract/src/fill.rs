@@ -6,14 +6,11 @@ use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
 use super::agreement::ANSWER;
-use super::note::{
-    FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, shared, without_marks, words,
-};
-use super::reverted::is_commit;
+use super::note::{FIRST, LATEST, NAMES, Note, drop_all, is_work, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::{clip_to_width, is_assent, sentences};
+use ctx_text::{Gist, clip_to_width, collapsed, gist, is_assent, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
@@ -100,8 +97,8 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>)
 /// Removes lines that are a part of another one, and reports whose words are nearly all in another one.
 /// The user's words stay; a line of the agent that says little more than they do goes.
 fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
-    let read: Vec<(String, Vec<u64>)> =
-        notes.iter().map(|note| (normal(&note.text), words(&note.text))).collect();
+    let read: Vec<(String, Gist)> =
+        notes.iter().map(|note| (normal(&note.text), gist(&note.text))).collect();
     let covers = |other: usize, at: usize| {
         let ((longer, theirs), (text, own)) = (&read[other], &read[at]);
         let stays = |a: usize, b: usize| a > b || a == b && other < at;
@@ -114,10 +111,9 @@ fn without_repetitions(mut notes: Vec<Note>) -> Vec<Note> {
         may_be_part && !is_quoted && longer.contains(text)
             || may_echo && is_echo()
             || are_reports
-                && !is_commit(&notes[at])
-                && own.len() >= 4
-                && stays(theirs.len(), own.len())
-                && shared(own, theirs) * 4 >= own.len() * 3
+                && own.words.len() >= 4
+                && stays(theirs.words.len(), own.words.len())
+                && own.shared(theirs) * 4 >= own.words.len() * 3
     };
     let repeats = |at: &usize| {
         notes[*at].field != Field::Goal && (0..notes.len()).any(|other| covers(other, *at))
@@ -369,8 +365,8 @@ fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<Stri
 fn goal_alone(job: &ExtractInput<'_>, turns: &[Turn]) -> String {
     let latest = turns.iter().rev().find(|turn| turn.asked_at.is_some() && !turn.is_assent);
     let ask = latest.or_else(|| turns.iter().rev().find(|turn| turn.asked_at.is_some()));
-    let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
-    let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let ask = ask.map(|turn| collapsed(&turn.ask));
+    let previous = || job.previous.map(|previous| collapsed(&previous.text));
     let text = without_marks(&ask.or_else(previous).unwrap_or_default());
     let widths = (0..12).map(|n| (job.budget.0 as usize).saturating_mul(4).min(600) >> n);
     let cuts = widths.map(|width| clip_to_width(&text, width));

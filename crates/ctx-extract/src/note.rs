@@ -1,11 +1,9 @@
 //! Candidate lines of a summary.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
-use ctx_text::{WordList, is_wide};
 use regex::Regex;
 
 use crate::Field;
@@ -104,37 +102,6 @@ pub(super) fn without_marks(text: &str) -> String {
 /// Normalises a text: removes case, white space and punctuation.
 pub(super) fn normal(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// Passes the content words of a text to `each`: Latin words of at least three letters without those
-/// of grammar, and pairs of CJK characters.
-pub(super) fn each_word(text: &str, mut each: impl FnMut(&str)) {
-    static GRAMMAR: WordList = WordList::new("grammar");
-    for word in text.to_lowercase().split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        let wide: Vec<char> = word.chars().filter(|&c| is_wide(c)).collect();
-        wide.windows(2).for_each(|pair| each(&String::from_iter(pair)));
-        if wide.is_empty() && word.len() >= 3 && !GRAMMAR.contains(word) {
-            each(word);
-        }
-    }
-}
-
-/// Returns the content words of a text, as sorted hashes without duplicates.
-pub(super) fn words(text: &str) -> Vec<u64> {
-    let mut out = Vec::new();
-    each_word(text, |word| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(word.as_bytes());
-        out.push(hasher.finish());
-    });
-    out.sort_unstable();
-    out.dedup();
-    out
-}
-
-/// Returns how many words of two sorted lists are equal.
-pub(super) fn shared(own: &[u64], theirs: &[u64]) -> usize {
-    own.iter().filter(|word| theirs.binary_search(word).is_ok()).count()
 }
 
 #[cfg(test)]

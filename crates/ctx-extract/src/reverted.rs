@@ -42,10 +42,7 @@ pub(super) fn take_back(job: &ExtractInput<'_>, turns: &[Turn], notes: &mut Vec<
         match reversal {
             Reversal::Command(names) => {
                 let is_named = |n: &usize| names.iter().any(|name| holds(&notes[*n].text, name));
-                let newest = || done.iter().find(|n| is_commit(&notes[**n]));
-                let is_newest = names.iter().all(|name| name.starts_with("HEAD"));
                 dropped.extend(done.iter().filter(|n| is_named(n)));
-                dropped.extend(newest().filter(|_| is_newest));
             }
             Reversal::Said(words) => {
                 for n in meant(&words, &done, notes, turns) {
@@ -123,9 +120,7 @@ fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usi
     if has(&words.to_lowercase(), &ALL) {
         return done.to_vec();
     }
-    // A reset of the working tree leaves commits.
-    let mut work = done.iter().copied().filter(|&n| !is_commit(&notes[n])).peekable();
-    let Some(newest) = work.peek().map(|&n| &notes[n]) else { return Vec::new() };
+    let Some(newest) = done.first().map(|&n| &notes[n]) else { return Vec::new() };
     let turn = |order: i64| {
         let at = usize::try_from(order).ok()?;
         turns.iter().position(|turn| turn.range.contains(&at))
@@ -135,23 +130,12 @@ fn meant(words: &str, done: &[usize], notes: &[Note], turns: &[Turn]) -> Vec<usi
         Some(last) => turn(note.order) == Some(last),
         None => note.cites.last() == newest.cites.last(),
     };
-    work.filter(|&n| alike(&notes[n])).collect()
+    done.iter().copied().filter(|&n| alike(&notes[n])).collect()
 }
 
-/// Whether a word is the hash of a commit.
-fn is_hash(word: &str) -> bool {
-    word.len() >= 7 && word.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-/// Whether a word names a file, a name in code or a commit.
+/// Whether a word names a file or a name in code.
 fn is_handle(word: &str) -> bool {
-    is_hash(word)
-        || word.contains(['.', '/', '_', '('])
-        || word.chars().skip(1).any(char::is_uppercase)
-}
-
-pub(super) fn is_commit(note: &Note) -> bool {
-    note.text.starts_with("Commit [")
+    word.contains(['.', '/', '_', '(']) || word.chars().skip(1).any(char::is_uppercase)
 }
 
 /// Returns what the parts of a command line take back: "git restore a.rs", "git revert 4f2a9c1".
@@ -159,22 +143,15 @@ fn undone(line: &str) -> Vec<Reversal> {
     let parts = line.split("&&").flat_map(|part| part.split([';', '|', '\n']));
     let command = |part: &str| {
         let (_, words) = part.split_once("git ")?;
-        let words = ["revert ", "restore ", "reset --hard HEAD~1"]
-            .iter()
-            .find_map(|start| words.strip_prefix(start))
-            .or_else(|| {
-                words.strip_prefix("checkout ")?.split_once("-- ").map(|(_, files)| files)
-            })?;
+        let words =
+            ["revert ", "restore "].iter().find_map(|start| words.strip_prefix(start)).or_else(
+                || words.strip_prefix("checkout ")?.split_once("-- ").map(|(_, files)| files),
+            )?;
         let words = words.split_whitespace().filter(|word| !word.starts_with('-')).take(60);
         let names = words.map(|word| word.trim_matches(['"', '\'']).rsplit('/').next());
-        Some(Reversal::Command(names.flatten().map(short_hash).collect()))
+        Some(Reversal::Command(names.flatten().map(str::to_owned).collect()))
     };
     parts.filter_map(command).collect()
-}
-
-/// Returns a hash as a commit prints it; any other name as it is.
-fn short_hash(name: &str) -> String {
-    name.get(..7).filter(|_| is_hash(name)).unwrap_or(name).to_owned()
 }
 
 /// Whether a text names a file, and not one whose name only has the same ending.

@@ -10,7 +10,7 @@ use super::voice::{Voice, decides};
 use super::{ExtractInput, prose};
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::{Signal, clip_to_width, without_injected};
+use ctx_text::{Signal, clip_to_width, collapsed, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -66,8 +66,7 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
             FactKind::Failure => (Field::CriticalContext, "", 0.3),
             _ => (Field::CriticalContext, "", 0.5 * recent),
         };
-        let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = clip_to_width(&text, 2 * WIDE);
+        let text = clip_to_width(&collapsed(&fact.text), 2 * WIDE);
         let weight = weight + 0.15 * fact.weight.clamp(0.0, 1.0);
         let note = Note::new(field, text, &fact.entry, weight, at).labelled(label);
         (!note.text.is_empty()).then_some(note)

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use ctx_core::{EntryId, ToolCall};
-use ctx_text::WordList;
+use ctx_text::{WordList, collapsed};
 use serde_json::Value;
 
 /// Names of the field of a listed task that holds its text, best first.
@@ -107,7 +107,7 @@ impl Todos {
     }
 
     fn see(&mut self, text: &str, state: State, entry: &EntryId, at: usize) -> usize {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = collapsed(text);
         let found = *self.by_text.entry(text.clone()).or_insert(self.tasks.len());
         match self.tasks.get_mut(found) {
             Some(task) => {

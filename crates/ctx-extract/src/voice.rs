@@ -7,7 +7,7 @@ use super::prose::{Mark, Passage, field_of, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_facts::chooses;
-use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
+use ctx_text::{Signal, WordList, clip_to_width, collapsed, sentences, width};
 
 /// A sentence of an agent below this width has to name something.
 const SHORT: usize = 52;
@@ -172,7 +172,7 @@ impl Voice<'_> {
         fade: f32,
         out: &mut Vec<Note>,
     ) {
-        let sentence = &sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence = &collapsed(sentence);
         let signal = Signal::of(sentence);
         if signal.question {
             // Questions of earlier turns were answered or dropped.

@@ -14,7 +14,7 @@ use super::user::asks;
 use crate::{Field, WorkingState};
 use ctx_facts::command::{self, End, Purpose};
 use ctx_text::output::is_rejection;
-use ctx_text::{WordList, clip_to_width, marks};
+use ctx_text::{WordList, clip_to_width, collapsed, marks};
 
 /// The last run of a command.
 struct Run {
@@ -181,6 +181,6 @@ fn refusal(text: &str) -> Option<String> {
     }
     let at = MARKS.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
     let words = text.get(at..)?.split("\n\nNote:").next()?;
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = collapsed(words);
     (!words.is_empty()).then_some(words)
 }

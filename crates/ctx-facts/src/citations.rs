@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
+use ctx_text::collapsed;
 use regex::{Captures, Regex};
 
 /// The minimum length of a shortened id; enough to distinguish most of them.
@@ -75,7 +76,7 @@ pub fn citations(text: &str) -> Vec<Citation<'_>> {
 /// Removes the citations of a text, and collapses white space.
 #[must_use]
 pub fn without_citations(text: &str) -> String {
-    CITATION.replace_all(text, "").split_whitespace().collect::<Vec<_>>().join(" ")
+    collapsed(&CITATION.replace_all(text, ""))
 }
 
 /// Removes citations that are neither an id in `ids` nor a prefix of one: an unaudited

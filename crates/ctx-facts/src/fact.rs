@@ -88,6 +88,9 @@ impl From<SpanKind> for FactKind {
     }
 }
 
+/// Prefixes of temporary files, of interpreters in scripts, and of ids that nothing refers to.
+static SCRATCH: WordList = WordList::new("spans.scratch");
+
 /// A fact in the history that must be preserved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -115,16 +118,9 @@ impl RequiredFact {
         match (self.kind.is_passage(), self.by_user) {
             (true, true) => 1.0,
             (true, false) => 0.3,
-            (false, _) if is_scratch(&self.text) => 0.0,
+            (false, _) if SCRATCH.begins(&self.text) => 0.0,
             (false, true) => 0.2,
             (false, false) => 0.05,
         }
     }
-}
-
-/// Prefixes of temporary files, of interpreters in scripts, and of ids that nothing refers to.
-static SCRATCH: WordList = WordList::new("spans.scratch");
-
-fn is_scratch(text: &str) -> bool {
-    SCRATCH.begins(text)
 }

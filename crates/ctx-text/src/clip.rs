@@ -2,7 +2,7 @@
 
 use ctx_core::text::Slice;
 
-use crate::{is_cjk, is_emoji};
+use crate::is_cjk;
 
 /// Returns the display width of a text in Latin letters: a CJK character or an emoji counts as two,
 /// and a character that only changes how another looks as zero.
@@ -19,9 +19,14 @@ fn width_of(c: char) -> usize {
     }
 }
 
-/// Whether a character is displayed in two columns.
+/// Whether a character is an emoji.
 #[must_use]
-pub fn is_wide(c: char) -> bool {
+pub fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2600}'..='\u{27BF}' | '\u{2B00}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}')
+}
+
+/// Whether a character is displayed in two columns.
+fn is_wide(c: char) -> bool {
     matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3ffff}')
 }
@@ -99,6 +104,18 @@ fn balanced(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_character_of_chinese_and_an_emoji_say_as_much_as_two_letters() {
+        let check = |text: &str, expected: usize| assert_eq!(width(text), expected, "{text}");
+        check("张三", 4);
+        check("好", 2);
+        check("🦀", 2);
+        check("👍🏽", 2);
+        check("❤\u{FE0F}", 2);
+        check("日本a", 5);
+        check("한글", 4);
+    }
 
     #[test]
     fn texts_are_cut_at_borders_and_words_stay_whole() {

@@ -26,6 +26,11 @@ impl Gist {
     pub fn says(&self, word: u64) -> bool {
         self.words.binary_search(&word).is_ok()
     }
+
+    /// Returns how many words both have.
+    pub fn shared(&self, other: &Self) -> usize {
+        self.words.iter().filter(|&&word| other.says(word)).count()
+    }
 }
 
 /// Extracts the gist of a passage. Stop words are dropped, words are stemmed, and Chinese is split

@@ -19,25 +19,25 @@ mod gist;
 mod injected;
 pub mod output;
 mod pattern;
+mod plain;
 mod reading;
 mod scan;
 mod sentences;
 mod span;
-mod weight;
 mod word;
 mod word_list;
 
 pub use acts::{Marks, Signal, is_assent, is_courtesy, is_name, is_step, is_task, marks};
-pub use clip::{clip_to_width, is_wide, width};
+pub use clip::{clip_to_width, is_emoji, width};
 pub use fold::is_cjk;
 pub use gist::{Gist, gist};
 pub use injected::without_injected;
+pub use plain::{collapsed, without_case};
 pub use reading::{Block, BlockKind, Reading, Sentence, read};
 pub use scan::{Term, TermKind, Terms};
 pub use sentences::{Bullet, bullet, clip, sentences};
 pub use span::{
-    NormalForm, Number, Span, SpanKind, day_len, joins, normal_form, number, spans, split_line,
-    stands_alone, trailing_digits,
+    NormalForm, Number, Span, SpanKind, day_len, is_time, joins, normal_form, number, spans,
+    split_line, stands_alone, trailing_digits,
 };
-pub use weight::{is_emoji, without_case};
 pub use word_list::WordList;

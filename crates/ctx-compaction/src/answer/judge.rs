@@ -115,7 +115,7 @@ fn material(prompt: &str) -> &str {
 /// source; even in another language it shares names.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
     let (own, source) = (gist(text), gist(material(prompt)));
-    let shared = own.words.iter().filter(|&&word| source.says(word)).count();
+    let shared = own.shared(&source);
     // If an answer is longer than its source, most of its words are its own.
     shared < own.words.len().div_ceil(20).min(3)
 }

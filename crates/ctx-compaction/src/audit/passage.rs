@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use ctx_core::text::Slice;
-use ctx_text::{Gist, NormalForm, gist, joins, normal_form, spans};
+use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
 
 use super::sheet::{FoundFact, Sheet};
 
@@ -29,11 +29,7 @@ impl Sheet<'_> {
             return Some(0);
         }
         let found = memchr::memmem::find_iter(self.collapsed.as_bytes(), wanted.as_bytes());
-        let at = found.take(16).find(|&at| {
-            let before = self.collapsed.slice(..at);
-            let after = self.collapsed.slice(at + wanted.len()..);
-            begins_clause(before) && !continues(wanted, after)
-        })?;
+        let at = found.take(16).find(|&at| begins_clause(self.collapsed.slice(..at)))?;
         Some(self.collapsed_starts.partition_point(|&start| start <= at).saturating_sub(1))
     }
 
@@ -51,15 +47,14 @@ impl Sheet<'_> {
             if total <= ALL_OF { count == total } else { count * 100 >= total * ENOUGH }
         };
         let wanted = LazyCell::new(|| identifiers(passage));
-        let opening = LazyCell::new(|| gist(opening(passage)).words);
+        let opening = LazyCell::new(|| gist(opening(passage)));
         let mut close = self.lines.iter().zip(counts).enumerate();
         let found = close.find(|(_, (line, count))| {
-            let says_head =
-                || opening.iter().filter(|&&word| line.gist.says(word)).count() * 2 > opening.len();
+            let says_head = || opening.shared(&line.gist) * 2 > opening.words.len();
             enough(*count)
                 && agrees(&own, &line.gist)
                 && wanted.iter().all(|one| line.forms.binary_search(one).is_ok())
-                && (opening.is_empty() || says_head())
+                && (opening.words.is_empty() || says_head())
         });
         found.map(|(at, _)| at)
     }
@@ -92,10 +87,6 @@ fn identifiers(text: &str) -> Vec<NormalForm> {
 fn begins_clause(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '"', '\'', '`', '*', '_', '“', '「']);
     before.chars().next_back().is_none_or(|c| !c.is_alphanumeric())
-}
-
-fn continues(passage: &str, after: &str) -> bool {
-    passage.chars().next_back().is_some_and(joins) && after.chars().next().is_some_and(joins)
 }
 
 /// Appends a line with each run of white space as one space, and a space at its end.

@@ -149,11 +149,8 @@ impl<'a> Sheet<'a> {
         if let Some(&at) = self.normal.get(&form) {
             return Some(at);
         }
-        let written = |words: &str| self.written(words, kind);
-        // A file path is kept without its line number, and a status by its number.
-        written(text)
-            .or_else(|| written(form.text()))
-            .or_else(|| form.bare_status().and_then(written))
+        // A file path is kept without its line number.
+        self.written(text, kind).or_else(|| self.written(form.text(), kind))
     }
 
     /// Finds words verbatim and on their own.

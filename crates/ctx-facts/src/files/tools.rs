@@ -4,6 +4,8 @@ use ctx_core::ToolCall;
 use ctx_text::WordList;
 use serde_json::{Map, Value};
 
+use crate::arguments::strings;
+
 /// What a call does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
@@ -39,21 +41,22 @@ pub fn modified_files(call: &ToolCall) -> Vec<String> {
 /// Returns the files that a call names.
 pub(super) fn touched(call: &ToolCall) -> Vec<(Touch, String)> {
     let name = call.name.as_str();
-    let is_patch = call.arguments.as_str().contains(PATCH_BEGINS);
+    let json = call.arguments.as_str();
+    let is_patch = json.contains(PATCH_BEGINS);
     let reads = READING.contains(name);
     let modifies = MODIFYING.contains(name);
     let is_editor = EDITORS.contains(name);
     if !(reads || modifies || is_editor || is_patch) {
         return Vec::new();
     }
-    let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-    if let (Some(fields), true) = (arguments.as_object(), reads || modifies || is_editor) {
+    let fields = serde_json::from_str::<Map<String, Value>>(json);
+    if let (Ok(fields), true) = (&fields, reads || modifies || is_editor) {
         let views = fields.get("command").is_some_and(|command| command == "view");
         let touch = if reads || (is_editor && views) { Touch::Read } else { Touch::Modify };
         return paths(fields).into_iter().map(|path| (touch, path)).collect();
     }
-    let patches = strings(&arguments).into_iter().filter(|text| text.contains(PATCH_BEGINS));
-    patches.flat_map(patched).map(|path| (Touch::Modify, path)).collect()
+    let patches = strings(json).into_iter().filter(|it| it.value.contains(PATCH_BEGINS));
+    patches.flat_map(|it| patched(&it.value)).map(|path| (Touch::Modify, path)).collect()
 }
 
 fn paths(fields: &Map<String, Value>) -> Vec<String> {
@@ -63,19 +66,6 @@ fn paths(fields: &Map<String, Value>) -> Vec<String> {
         value => value.as_str().into_iter().collect::<Vec<_>>(),
     });
     texts.map(str::to_owned).collect()
-}
-
-/// Returns the strings that may contain a patch: the argument, its fields, the words of a command.
-fn strings(arguments: &Value) -> Vec<&str> {
-    let fields: Vec<&Value> = match arguments {
-        Value::Object(fields) => fields.values().collect(),
-        value => vec![value],
-    };
-    let values = fields.into_iter().flat_map(|value| match value {
-        Value::Array(words) => words.iter().collect(),
-        value => vec![value],
-    });
-    values.filter_map(Value::as_str).collect()
 }
 
 /// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.

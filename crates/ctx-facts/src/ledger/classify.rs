@@ -12,8 +12,6 @@ static AHEAD: WordList = WordList::new("demand.ahead");
 static REASONS: WordList = WordList::new("decision.reasons");
 /// Words by which a question asks for something: "can you", "please".
 static ADDRESSED: WordList = WordList::new("request.addressed");
-/// Words that may precede the subject: "also", "but".
-static LEADS: WordList = WordList::new("statement.leads");
 /// Words before what was chosen: "use ", "I'll ".
 static CHOICES: WordList = WordList::new("decision.choices");
 
@@ -63,8 +61,7 @@ static SUBJECTS: WordList = WordList::new("statement.subjects");
 /// Whether a sentence says how something is, and asks for nothing.
 fn states(sentence: &str, marks: &Marks) -> bool {
     let lower = head_chars(sentence, 24).to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric());
-    let first = words.find(|word| !LEADS.contains(word)).unwrap_or_default();
+    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let has_subject = SUBJECTS.contains(first)
         || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
     let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use ctx_core::{Block, EntryId};
 
 use super::speakers::Speakers;
-use crate::command::essence;
+use crate::command::{End, end, essence};
 use crate::{CitedMessage, FactKind, RequiredFact};
 use ctx_text::WordList;
-use ctx_text::output::{plain_cause, root_cause, says_failed, totals};
+use ctx_text::output::plain_cause;
 
 /// The maximum number of failures that are facts, newest first: an old failure that was never rerun
 /// is forgotten, not open.
@@ -52,13 +52,10 @@ impl Failures {
         if essence.is_empty() || super::results::only_shows(&essence) {
             return;
         }
-        let sum = totals(output);
-        let cause = if failed || sum.is_some_and(says_failed) {
-            root_cause(output).or_else(|| sum.map(str::to_owned))
-        } else if sum.is_none() {
-            plain_cause(output)
-        } else {
-            None
+        let cause = match end(line, output, failed) {
+            End::Badly(cause) => Some(cause),
+            End::Well(None) | End::Unknown => plain_cause(output),
+            End::Well(Some(_)) => None,
         };
         self.runs.insert(key(&essence), Run { at, entry: entry.clone(), cause });
     }
@@ -89,24 +86,19 @@ impl Failures {
 /// test sums` and `cargo test` are the same; `npm run lint` and `npm run build` are not.
 fn key(essence: &str) -> String {
     static RUNNERS: WordList = WordList::new("command.runners");
-    static CHECKERS: WordList = WordList::new("command.checkers");
     let mut words = essence.split_whitespace().filter(|word| !word.contains('='));
     let first = words.next().unwrap_or_default();
+    // Other commands differ by all their arguments.
+    if !RUNNERS.contains(first) {
+        return essence.to_owned();
+    }
     let mut key = first.to_owned();
-    let mut rest = words.filter(|word| !word.starts_with('-'));
-    if RUNNERS.contains(first) {
-        for word in rest.by_ref() {
-            key.push(' ');
-            key.push_str(word);
-            if !matches!(word, "run" | "exec") {
-                break;
-            }
+    for word in words.filter(|word| !word.starts_with('-')) {
+        key.push(' ');
+        key.push_str(word);
+        if !matches!(word, "run" | "exec") {
+            break;
         }
-        return key;
     }
-    // Except for these, other commands differ by all their arguments.
-    if CHECKERS.contains(first) {
-        return key;
-    }
-    essence.to_owned()
+    key
 }

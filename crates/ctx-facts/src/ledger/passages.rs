@@ -356,7 +356,7 @@ impl Reversal {
 
 /// Whether at least half of the old words occur in the later statement.
 fn covers(later: &Gist, old: &Gist) -> bool {
-    let shared = later.words.iter().filter(|&&word| old.says(word)).count();
+    let shared = later.shared(old);
     let enough = shared * 2 >= old.words.len();
     shared > 0 && (enough || (shared > 1 && shared * 2 + 1 >= old.words.len()))
 }

@@ -22,8 +22,6 @@ pub(super) enum Cue {
     Hearsay,
     /// Something is added to what was said: "also", "也".
     Addition,
-    /// Something is allowed: "may", "可以".
-    Permission,
     Copula,
     /// Nothing else is allowed: "only", "只".
     Exclusive,
@@ -41,8 +39,6 @@ pub(super) enum Cue {
     Passed,
     /// The words name no subject: "deadline", "时间".
     Generic,
-    /// The words are not counted between others: "the", "our".
-    Article,
     /// A value follows, in a language without capitals: "部署到阿里云".
     Lead,
     /// A preference of which one holds at a time, by its list.
@@ -52,22 +48,20 @@ pub(super) enum Cue {
     About(usize),
 }
 
-static LISTS: [(Cue, WordList); 38] = [
+static LISTS: [(Cue, WordList); 33] = [
     (Cue::Slot(0), WordList::new("slots.branch")),
     (Cue::Slot(1), WordList::new("slots.on_call")),
     (Cue::Slot(2), WordList::new("slots.next")),
     (Cue::Slot(3), WordList::new("slots.budget")),
     (Cue::Slot(4), WordList::new("slots.date")),
     (Cue::Slot(5), WordList::new("slots.name")),
-    (Cue::Slot(6), WordList::new("slots.secret")),
-    (Cue::Slot(7), WordList::new("slots.port")),
-    (Cue::Slot(8), WordList::new("slots.version")),
+    (Cue::Slot(6), WordList::new("slots.port")),
+    (Cue::Slot(7), WordList::new("slots.version")),
     (Cue::News, WordList::new("slots.news")),
     (Cue::Correction, WordList::new("slots.corrections")),
     (Cue::Hypothetical, WordList::new("slots.hypothetical")),
     (Cue::Hearsay, WordList::new("slots.hearsay")),
     (Cue::Addition, WordList::new("slots.additions")),
-    (Cue::Permission, WordList::new("slots.permissions")),
     (Cue::Copula, WordList::new("slots.copulas")),
     (Cue::Exclusive, WordList::new("slots.exclusive")),
     (Cue::Reference, WordList::new("slots.references")),
@@ -80,17 +74,14 @@ static LISTS: [(Cue, WordList); 38] = [
     (Cue::Generic, WordList::new("slots.generic")),
     (Cue::Choice(0), WordList::new("values.style")),
     (Cue::Choice(1), WordList::new("values.units")),
-    (Cue::Choice(2), WordList::new("values.time_zones")),
-    (Cue::Choice(3), WordList::new("values.languages")),
-    (Cue::Choice(4), WordList::new("values.weekdays")),
-    (Cue::Choice(5), WordList::new("values.currencies")),
-    (Cue::Choice(6), WordList::new("values.themes")),
-    (Cue::Choice(7), WordList::new("values.switches")),
+    (Cue::Choice(2), WordList::new("values.languages")),
+    (Cue::Choice(3), WordList::new("values.weekdays")),
+    (Cue::Choice(4), WordList::new("values.currencies")),
+    (Cue::Choice(5), WordList::new("values.themes")),
+    (Cue::Choice(6), WordList::new("values.switches")),
     (Cue::About(0), WordList::new("values.of_answers")),
-    (Cue::About(2), WordList::new("values.of_times")),
-    (Cue::About(6), WordList::new("values.of_themes")),
+    (Cue::About(5), WordList::new("values.of_themes")),
     (Cue::Lead, WordList::new("slots.leads")),
-    (Cue::Article, WordList::new("slots.articles")),
 ];
 
 /// All phrases, with the cue of each.

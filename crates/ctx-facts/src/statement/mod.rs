@@ -62,7 +62,6 @@ impl Statement {
         let mut cues = cues(&lower);
         let mut rest = text.to_owned();
         out.spans(text, &mut rest);
-        out.times(&mut rest);
         out.names(&mut rest, &cues);
         out.led_names(&mut rest, &cues);
         cues.retain(|(_, range)| out.values.iter().all(|value| !overlap(&value.range, range)));

@@ -14,11 +14,9 @@ use super::{Statement, content_word, overlap, words};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) word: u64,
-    /// The word after it, articles aside; 0 for a stop word.
+    /// The word after it; 0 for a stop word.
     next: u64,
-    /// Whether it specifies the word before: "the port for staging".
-    pub(super) is_qualifier: bool,
-    /// The indices of its first and its last word in the statement, articles aside.
+    /// The indices of its first and its last word in the statement.
     first: usize,
     last: usize,
     is_value: bool,
@@ -28,16 +26,12 @@ pub(super) struct Part {
 
 /// Chinese characters that say nothing alone: 的, 是, 在.
 static PARTICLES: WordList = WordList::new("slots.particles");
-/// Words before what specifies the word before them: "for", "of".
-static QUALIFIERS: WordList = WordList::new("slots.qualifiers");
 
 impl Statement {
     /// Reads the parts, and which of them no longer hold. `rest` is the lower-case text without its
     /// values and its empty words.
     pub(super) fn read_parts(&mut self, lower: &str, rest: &str, cues: &[(Cue, Range<usize>)]) {
-        let is_article =
-            |word: &Range<usize>| cues.iter().any(|(cue, r)| *cue == Cue::Article && r == word);
-        let words: Vec<Range<usize>> = words(lower).filter(|word| !is_article(word)).collect();
+        let words: Vec<Range<usize>> = words(lower).collect();
         let past = past_words(&words, lower, cues);
         let text_at = |at: usize| words.get(at).map_or("", |range| lower.slice(range.clone()));
         let next_of = |at: usize| content_word(text_at(at + 1)).unwrap_or_default();
@@ -62,7 +56,6 @@ impl Statement {
                 None => self.parts.push(Part {
                     word,
                     next: next_of(at),
-                    is_qualifier: at > 0 && QUALIFIERS.contains(text_at(at - 1)),
                     first: at,
                     last: at,
                     is_value: value.is_some(),

@@ -28,7 +28,7 @@ pub struct Comparison<'a> {
     /// Whether they give different values of the same kind, different choices.
     value: bool,
     choice: bool,
-    /// Whether they differ in more than one kind of value, or more than one value.
+    /// Whether they differ in more than one kind of value.
     kinds: bool,
     /// Whether the later one says of a part of the earlier one that it no longer holds.
     past: bool,
@@ -62,13 +62,13 @@ impl<'a> Comparison<'a> {
             slots: new.slots & old.slots & if is_related { u32::MAX } else { UNIQUE },
             value: different > 0 || choice,
             choice,
-            kinds: different > 1 || new.others(old) > 1 && old.others(new) > 1,
+            kinds: different > 1,
             past: new.parts.iter().any(|part| part.is_past && old.has_part(part.word)),
         }
     }
 
     /// Returns the features.
-    pub fn features(&self) -> [Feature; 28] {
+    pub fn features(&self) -> [Feature; 26] {
         let (new, old) = (self.new, self.old);
         let known = old.parts.iter().filter(|part| new.has_part(part.word)).count();
         let of_old = known as f32 / old.parts.len().max(1) as f32;
@@ -78,7 +78,6 @@ impl<'a> Comparison<'a> {
         let contrasts = self.differ(Part::contrasts_with)
             || self.new.status != self.old.status && self.changes_status() && self.value;
         let at_end = self.differ_at_end();
-        let qualifies = self.differ(|a, b| a.is_qualifier && b.is_qualifier);
         let topic = old.parts.first().is_some_and(|part| new.has_part(part.word));
         let is = |is: bool| f32::from(u8::from(is));
         [
@@ -91,7 +90,6 @@ impl<'a> Comparison<'a> {
             ("preference", is(self.prefers_other())),
             ("kinds", is(self.kinds)),
             ("beside", is(self.names_both())),
-            ("repeats", is(self.repeats() && !at_end)),
             ("slot", is(in_slot)),
             ("status", is(self.changes_status() && !contrasts) * of_old),
             ("flips", is(self.flips() && !contrasts) * of_old),
@@ -103,7 +101,6 @@ impl<'a> Comparison<'a> {
             ("news_names", is(news && new.held().any(|value| old.gives(value)))),
             ("news_subject", is(news && self.value && new.has_subject_of(old))),
             ("contrasts", is(contrasts)),
-            ("qualifies", is(qualifies)),
             ("end", is(at_end)),
             ("one_value", is(self.value && old.runs(new) == 1 && new.runs(old) == 1)),
             ("adds", is(new.has(Cue::Addition))),
@@ -192,17 +189,10 @@ impl<'a> Comparison<'a> {
             })
     }
 
-    /// Whether the later statement gives the values of the earlier one again, and no other.
-    fn repeats(&self) -> bool {
-        let values = &self.old.values;
-        !self.value && !self.past && !values.is_empty() && values.iter().all(|v| self.new.gives(v))
-    }
-
-    /// Whether one denies what the other one affirms, or allows what it forbids.
+    /// Whether one denies what the other one affirms.
     fn flips(&self) -> bool {
         let (new, old) = (&self.new.gist, &self.old.gist);
         new.words.iter().any(|&w| old.says(w) && new.negates(w) != old.negates(w))
-            || self.new.has(Cue::Permission) && new.negated.is_empty() && !old.negated.is_empty()
     }
 
     /// Whether they differ in what is done: "in progress" and "done", "2 of 6" and "4 of 6".
@@ -246,9 +236,9 @@ impl Statement {
 
     /// Whether both may be about the same subject.
     pub fn resembles(&self, other: &Self) -> bool {
-        let (own, gist) = (&self.gist.words, &other.gist.words);
-        let shared = own.iter().filter(|&&word| other.gist.says(word)).count();
-        shared >= 2 || shared * 10 >= (own.len() + gist.len() - shared).max(1) * 3
+        let shared = self.gist.shared(&other.gist);
+        let all = self.gist.words.len() + other.gist.words.len() - shared;
+        shared >= 2 || shared * 10 >= all.max(1) * 3
     }
 
     /// Returns the values that hold.
@@ -263,11 +253,6 @@ impl Statement {
     /// Whether it gives this value, as one that holds.
     fn gives(&self, value: &Value) -> bool {
         self.held().any(|own| own.text == value.text)
-    }
-
-    /// The number of values other than numbers that hold and that the other one does not give.
-    fn others(&self, other: &Self) -> usize {
-        self.held().filter(|own| own.kind.unit().is_none() && !other.gives(own)).count()
     }
 
     /// Whether both give different numbers that may measure the same.

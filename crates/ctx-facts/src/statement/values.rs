@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use ctx_core::text::{Slice, head_chars};
-use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
+use ctx_core::text::Slice;
+use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, is_time, normal_form, number, spans};
 
 use super::cues::Cue;
 use super::{Statement, blank, words};
@@ -54,7 +54,7 @@ impl ValueKind {
 const LED: usize = 8;
 
 /// The first lists: a user has one of these for the whole session.
-pub(super) const PREFERENCES: usize = 4;
+pub(super) const PREFERENCES: usize = 3;
 
 /// Groups of tools of which a project uses one.
 static RIVALS: WordList = WordList::new("rivals");
@@ -95,23 +95,6 @@ impl Statement {
         }
     }
 
-    /// Takes times of day out of the text: "9:15".
-    pub(super) fn times(&mut self, rest: &mut String) {
-        for range in words(rest).collect::<Vec<_>>() {
-            let tail = rest.slice(range.end..);
-            let minutes =
-                tail.strip_prefix(':').map(|tail| head_chars(tail, 2)).unwrap_or_default();
-            let is_number =
-                |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            if !is_number(rest.slice(range.clone())) || minutes.len() < 2 || !is_number(minutes) {
-                continue;
-            }
-            let range = range.start..range.end + 1 + minutes.len();
-            let value = rest.slice(range.clone()).to_owned();
-            self.value(ValueKind::Time, &value, rest, range);
-        }
-    }
-
     /// Takes names and plain numbers out of the text: capitalised words after the first one.
     pub(super) fn names(&mut self, rest: &mut String, cues: &[(Cue, Range<usize>)]) {
         let is_wide = rest.contains(is_cjk);
@@ -139,10 +122,8 @@ impl Statement {
                 continue;
             }
             // The capital "A" inside of a sentence is a name: "service A".
-            let is_generic = |cue: Cue| {
-                matches!(cue, Cue::Generic | Cue::Article) && word != "A"
-                    || matches!(cue, Cue::Choice(_))
-            };
+            let is_generic =
+                |cue: Cue| cue == Cue::Generic && word != "A" || matches!(cue, Cue::Choice(_));
             if cues.iter().any(|(cue, place)| *place == range && is_generic(*cue)) {
                 continue;
             }
@@ -202,8 +183,8 @@ impl Statement {
             let Cue::Choice(list) = *cue else { continue };
             let about = match list {
                 // The style and the language are those of answers.
-                0 | 3 => Some(0),
-                2 | 6 => Some(list),
+                0 | 2 => Some(0),
+                5 => Some(list),
                 _ => None,
             };
             let is_about = |about| cues.iter().any(|(cue, _)| *cue == Cue::About(about));
@@ -221,11 +202,15 @@ impl Statement {
     }
 }
 
-/// Returns the kind and the normal form of a number: of a quantity of time or bytes, its value in
+/// Returns the kind and the normal form of a number, a date or a time: of a quantity of time or bytes, its value in
 /// the smallest unit, so that "2 minutes" is "120 s".
 fn quantity(text: &str) -> (ValueKind, String) {
     let normal = || normal_form(SpanKind::Number, text).text().to_owned();
-    let Some(number) = number(text).filter(|_| day_len(text).is_none()) else {
+    if is_time(text) && !text.contains(['-', '/']) {
+        return (ValueKind::Time, normal());
+    }
+    let is_day = day_len(text).is_some() || is_time(text);
+    let Some(number) = number(text).filter(|_| !is_day) else {
         return (ValueKind::Date, normal());
     };
     let scale = SCALES.iter().find_map(|row| {

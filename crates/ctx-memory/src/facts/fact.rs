@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ctx_core::{Chars, Timestamp};
+use ctx_text::collapsed;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -189,7 +190,7 @@ pub(crate) fn one_line(text: &str, max: Chars) -> String {
     // Reads no more than this, which is enough even with much white space.
     let near = ctx_core::text::head(text, Chars(max.0.saturating_mul(4)));
     let clean: String = near.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = collapsed(&clean);
     let cut = ctx_core::text::head(&line, Chars(max.0.saturating_sub(1)));
     if Chars::of(&line) <= max {
         return line;

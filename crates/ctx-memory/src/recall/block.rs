@@ -4,6 +4,7 @@ use ctx_core::{Counter, Passage, RecalledFact, Timestamp, Tokens};
 use jiff::tz::TimeZone;
 
 use ctx_search::block::escaped;
+use ctx_text::collapsed;
 
 const OPENING: &str = "<recalled-context source=\"memory-context\">\n";
 const CLOSING: &str = "\n</recalled-context>";
@@ -65,7 +66,7 @@ pub fn build_recall_block(
 fn fact_lines(facts: &[RecalledFact], room: Tokens, counter: &Counter) -> (String, usize) {
     let (mut lines, mut used, mut count) = (String::new(), Tokens::ZERO, 0);
     for fact in facts {
-        let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = collapsed(&fact.text);
         let line = format!("- [{}] {}\n", fact.kind, escaped(&text));
         let tokens = counter.text(&line);
         if used + tokens > room {

@@ -13,8 +13,6 @@ use crate::fold::is_cjk;
 
 /// Words that may precede the verb at the beginning of a sentence.
 static BEFORE_VERB: WordList = WordList::new("request.before_verb");
-/// The same in languages without spaces.
-static BEFORE_VERB_ANYWHERE: WordList = WordList::new("request.before_verb_anywhere");
 
 /// The length of a sentence that is examined; the beginning is enough to classify it.
 const LONGEST: Chars = Chars(2_000);
@@ -198,9 +196,7 @@ fn begins_clause(text: &str, at: usize) -> bool {
         before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
     // "locally use it", "definitely never".
     let adverb = word.len() > 4 && word.ends_with("ly");
-    adverb
-        || BEFORE_VERB.contains(word)
-        || BEFORE_VERB_ANYWHERE.iter().any(|lead| before.ends_with(lead))
+    adverb || BEFORE_VERB.contains(word)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Finds the lines of an output that state why something failed.
 
-use crate::WordList;
 use crate::pattern::pattern;
+use crate::{WordList, collapsed};
 use ctx_core::text::Slice;
 use std::sync::LazyLock;
 
@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::outcome::lines;
 
+/// Beginnings of lines that are no longer part of a panic message.
 static ENDS: WordList = WordList::new("output.message_ends");
 
 /// The number of lines after the error line that may belong to it.
@@ -78,7 +79,7 @@ fn with_following(all: &[&str], at: usize) -> String {
     };
     if first.contains("panicked at ") || first.contains("assertion `") {
         let more = rest.iter().map(|line| line.trim());
-        let more = more.take_while(|line| !ends_message(line)).take(FOLLOWING);
+        let more = more.take_while(|line| !ENDS.begins(line)).take(FOLLOWING);
         more.for_each(add);
     } else if first.starts_with("Expected: ") || first.starts_with("--- FAIL") {
         let detail = rest.first().filter(|line| line.starts_with([' ', '\t', 'R']));
@@ -89,15 +90,6 @@ fn with_following(all: &[&str], at: usize) -> String {
         causes.take(1 + below).for_each(|line| add(line));
     }
     out
-}
-
-/// Whether a line is no longer part of a panic message.
-fn ends_message(line: &str) -> bool {
-    ENDS.begins(line)
-}
-
-fn collapsed(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a line is part of a log, or an error as programs print it.
@@ -114,7 +106,6 @@ pub(crate) fn is_logged(line: &str) -> bool {
 }
 
 fn error_rank(line: &str) -> u8 {
-    static ECHOES: WordList = WordList::new("output.echoes");
     static STARTS: WordList = WordList::new("output.error_starts");
     static PARTS: [(u8, WordList); 4] = [
         (4, WordList::new("output.errors")),
@@ -122,9 +113,6 @@ fn error_rank(line: &str) -> u8 {
         (2, WordList::new("output.possible_errors")),
         (1, WordList::new("output.warnings")),
     ];
-    if ECHOES.is_in(line) {
-        return 0;
-    }
     let lower = line.to_lowercase();
     if lower.contains("panicked at ") || line.starts_with("E   ") || lower.starts_with("expected: ")
     {

@@ -31,9 +31,8 @@ fn begins(before: &str, token: &str, kind: SpanKind) -> bool {
         SpanKind::Path if token.contains('/') => match last {
             // `./src/a.rs` equals `src/a.rs`.
             '/' => before.ends_with("./") && !before.ends_with("../") && !token.starts_with('/'),
-            '.' | '~' => false,
+            '.' | '~' | '\\' => false,
             '-' | '@' => !inner,
-            '\\' => false,
             _ => !(token.starts_with('/') && (joins(last) || last == '*')),
         },
         SpanKind::Path => !matches!(last, '-' | '.') || !inner,

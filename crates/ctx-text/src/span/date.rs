@@ -26,8 +26,9 @@ pub fn day_len(text: &str) -> Option<usize> {
     is_month(found.get(1)?.as_str()).then_some(end)
 }
 
-/// Whether a word is `2026-03-15`, with or without a time, or `14:30`.
-pub(super) fn is_time(word: &str) -> bool {
+/// Whether a word is `2026-03-15`, with or without a time, or `14:30`, `9:15am`.
+#[must_use]
+pub fn is_time(word: &str) -> bool {
     TIME.is_match(word)
 }
 

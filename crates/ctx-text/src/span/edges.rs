@@ -44,17 +44,6 @@ pub(super) fn leading(word: &str) -> usize {
     at
 }
 
-/// Whether a word is directly enclosed in quotation marks.
-pub(super) fn is_between_quotes(before: &str, after: &str) -> bool {
-    let (Some(open), Some(close)) = (before.chars().next_back(), after.chars().next()) else {
-        return false;
-    };
-    match open {
-        '"' | '\'' | '`' => close == open,
-        _ => ["“”", "‘’", "「」", "『』", "《》"].contains(&&*String::from_iter([open, close])),
-    }
-}
-
 /// Returns the length of `()` after a name, or of a group in a route: `/(auth)/`, `/[id]`.
 pub(super) fn group_len(rest: &str, previous: char) -> Option<usize> {
     if rest.starts_with("()") && (previous.is_ascii_alphanumeric() || previous == '_') {

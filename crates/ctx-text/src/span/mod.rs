@@ -16,8 +16,8 @@ mod scan;
 use std::ops::Range;
 
 pub use bounds::{joins, stands_alone};
-pub use date::day_len;
 pub(crate) use date::is_month;
+pub use date::{day_len, is_time};
 pub use normal::{NormalForm, normal_form, trailing_digits};
 pub use number::{Number, number};
 pub use path::split_line;
@@ -49,7 +49,7 @@ pub struct Span<'a> {
     pub text: &'a str,
     /// Its byte range.
     pub range: Range<usize>,
-    /// Whether it is in backticks or quotes.
+    /// Whether it is in backticks.
     pub quoted: bool,
     /// Whether it is a number that only counts things, or has no unit.
     pub is_count: bool,

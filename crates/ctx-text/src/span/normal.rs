@@ -1,9 +1,9 @@
 //! Compares different spellings of the same token.
 
-use super::date::day_len;
+use super::date::{day_len, is_time};
 use super::number::number;
 use super::path::split_line;
-use crate::SpanKind;
+use crate::{SpanKind, collapsed};
 use ctx_core::text::Slice;
 
 /// A form that is equal for different spellings: `500ms` and `500 ms`, `exit code 1` and `exited
@@ -22,23 +22,17 @@ pub fn normal_form(kind: SpanKind, text: &str) -> NormalForm {
             bare.strip_prefix("./").unwrap_or(bare).to_owned()
         }
         SpanKind::Url => text.trim_end_matches('/').to_owned(),
-        SpanKind::Number if day_len(text) == Some(text.len()) => text
-            .to_ascii_lowercase()
-            .replace([',', '.'], "")
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" "),
+        SpanKind::Number if day_len(text) == Some(text.len()) => {
+            collapsed(&text.to_ascii_lowercase().replace([',', '.'], ""))
+        }
+        SpanKind::Number if is_time(text) => text.to_owned(),
         SpanKind::Number => match number(text) {
             Some(number) => format!("{} {}", number.value, number.unit),
             None => text.to_owned(),
         },
         SpanKind::ErrorCode => error(text),
         SpanKind::Id => id(text),
-        SpanKind::CodeName => {
-            let mut words = text.trim_end_matches("()").split_whitespace();
-            let first = words.next().unwrap_or_default().to_owned();
-            words.fold(first, |all, word| all + " " + word)
-        }
+        SpanKind::CodeName => collapsed(text.trim_end_matches("()")),
     };
     NormalForm { kind, text }
 }
@@ -93,10 +87,5 @@ impl NormalForm {
     /// Returns the form's text.
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Returns the digits that identify a code with many spellings: `404` of `HTTP 404`.
-    pub fn bare_status(&self) -> Option<&str> {
-        (self.kind == SpanKind::ErrorCode).then(|| self.text.strip_prefix("http ")).flatten()
     }
 }

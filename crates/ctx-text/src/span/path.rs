@@ -24,8 +24,8 @@ static SLASH_COMMANDS: WordList = WordList::new("spans.slash_commands");
 static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
 static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
 
-/// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
-/// backticks or quotes), more words are accepted as paths.
+/// Returns the length of the path at the beginning of `word`, line number included. In
+/// backticks (`quoted`), more words are accepted as paths.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     if word.len() < 2 || word.contains("://") {
         return None;

@@ -3,7 +3,7 @@
 use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
-use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
+use super::edges::{ends_word, group_len, is_command, leading};
 use super::{Span, SpanKind, code, date, number, path, phrase};
 use crate::fold::is_cjk;
 
@@ -158,7 +158,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Classifies a word. A unit or the number of a code may follow it.
-    fn word(&mut self, range: Range<usize>, in_backticks: bool) {
+    fn word(&mut self, range: Range<usize>, quoted: bool) {
         let raw = self.text.get(range.clone()).unwrap_or_default();
         let lead = leading(raw);
         let bare = raw.slice(lead..);
@@ -169,9 +169,6 @@ impl<'a> Scan<'a> {
             return;
         }
         let text = self.text;
-        let before = text.slice(..start);
-        let after = text.slice(end..);
-        let quoted = in_backticks || is_between_quotes(before, after);
         if bare.contains("://") {
             if bare.len() <= LONGEST_URL && !bare.starts_with(':') && !bare.ends_with("://") {
                 self.push(SpanKind::Url, start..end, quoted, false);
@@ -189,7 +186,7 @@ impl<'a> Scan<'a> {
             return;
         }
         let rest = text.slice(start..);
-        if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
+        if bare.bytes().all(|b| b.is_ascii_lowercase()) && !quoted {
             self.phrase(rest, start, quoted);
             return;
         }
@@ -198,7 +195,7 @@ impl<'a> Scan<'a> {
             self.at = start + len;
             return;
         }
-        if let Some(kind) = Self::whole_word(bare, in_backticks, quoted) {
+        if let Some(kind) = Self::whole_word(bare, quoted) {
             self.push(kind.0, start..start + kind.1, quoted, false);
             return;
         }
@@ -209,7 +206,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Classifies the word on its own, and returns how much of it counts.
-    fn whole_word(bare: &str, in_backticks: bool, quoted: bool) -> Option<(SpanKind, usize)> {
+    fn whole_word(bare: &str, quoted: bool) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
         if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
@@ -217,13 +214,13 @@ impl<'a> Scan<'a> {
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
             return Some((SpanKind::Url, bare.len()));
         }
-        if let Some(len) = path::path_len(bare, in_backticks || quoted) {
+        if let Some(len) = path::path_len(bare, quoted) {
             return Some((SpanKind::Path, len));
         }
         // `getUser()` is the name `getUser`, but `run` is a name only as `run()`.
         let name = bare.strip_suffix("()").filter(|name| code::by_shape(name, false).is_some());
         let bare = name.unwrap_or(bare);
-        let kind = code::by_shape(bare, in_backticks);
+        let kind = code::by_shape(bare, quoted);
         // `12` in backticks is a number, and `500ms` has a unit.
         let kind = kind.filter(|&kind| kind != SpanKind::CodeName || !digit)?;
         Some((kind, bare.len()))

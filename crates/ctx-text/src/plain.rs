@@ -1,9 +1,9 @@
-//! Emoji, and text comparison without case and line breaks.
+//! Texts on one line, and for comparison without case.
 
-/// Whether a character is an emoji.
+/// Returns a text with each run of white space as one space, and none at its ends.
 #[must_use]
-pub fn is_emoji(c: char) -> bool {
-    matches!(c, '\u{2600}'..='\u{27BF}' | '\u{2B00}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}')
+pub fn collapsed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Normalises a text for comparison without case, as Unicode folds it (`Straße` is `STRASSE`), and
@@ -34,19 +34,6 @@ pub fn without_case(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_character_of_chinese_and_an_emoji_say_as_much_as_two_letters() {
-        let check =
-            |text: &str, expected: usize| assert_eq!(crate::width(text), expected, "{text}");
-        check("张三", 4);
-        check("好", 2);
-        check("🦀", 2);
-        check("👍🏽", 2);
-        check("❤\u{FE0F}", 2);
-        check("日本a", 5);
-        check("한글", 4);
-    }
 
     #[test]
     fn letters_are_folded_as_unicode_does() {
