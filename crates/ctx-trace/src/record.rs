@@ -300,7 +300,9 @@ pub fn is_plausible(counted: u64, estimated: u64) -> bool {
 
 /// The beginning of a message, computed when it is first read: its request does not wait for that.
 #[derive(Clone, Default)]
-pub struct Preview(Option<Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>>);
+pub struct Preview(Option<Arc<LazyText>>);
+
+type LazyText = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
 
 impl Preview {
     /// Creates a preview from what computes it.
