@@ -1,7 +1,7 @@
 //! What a program needs at a terminal.
 //!
 //! [`out::Out`] prints data on stdout and everything else on stderr. [`table`] and [`wrap`] fit text
-//! to the terminal's width, [`format`] formats numbers and escapes foreign text, [`files`] writes
+//! to the terminal's width, [`mod@format`] formats numbers and escapes foreign text, [`files`] writes
 //! output files atomically, [`failure`] turns errors into exit codes, and [`shutdown`] cleans up before
 //! a signal ends the program.
 

@@ -57,7 +57,7 @@ impl Sessions {
     /// # Errors
     ///
     /// [`ErrorKind::Corrupt`] if the key has an unreadable entry: it may be the only record of
-    /// where the session's transcript is. Remove it with [`Sessions::discard`].
+    /// where the session's transcript is. Correct it in the file.
     pub fn insert(
         &mut self,
         key: &SessionKey,
@@ -75,7 +75,7 @@ impl Sessions {
                         .with("session key", key)
                         .with("cause", why)
                         .hint(
-                            "correct the entry in the session store, or discard it to \
+                            "correct the entry in the session store, or remove it there to \
                              begin a new session; its transcript stays",
                         ))
                 }
