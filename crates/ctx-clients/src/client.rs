@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// Programs that start the program or the package after them.
 const RUNNERS: [&str; 6] = ["node", "bun", "npx", "bunx", "uvx", "pipx"];
 
+/// Their flags that may stand before it.
+const RUNNER_FLAGS: [&str; 5] = ["-y", "--yes", "--bun", "--no-warnings", "--"];
+
 /// An agent that can send its requests through the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -108,9 +111,10 @@ impl Client {
             return (client, 1);
         }
         if RUNNERS.contains(&program.as_str()) {
-            let begins = |word: &&OsString| !word.to_string_lossy().starts_with('-');
-            let script = command.iter().skip(1).position(|word| begins(&word));
-            if let Some(at) = script {
+            // Another flag may have a value of its own.
+            let flags = |word: &&OsString| RUNNER_FLAGS.iter().any(|flag| *word == flag);
+            let at = command.iter().skip(1).take_while(flags).count();
+            if at + 1 < command.len() {
                 let word = command[at + 1].to_string_lossy();
                 let mut parts = word.split(['/', '\\']).map(|part| {
                     part.split('@').next().filter(|name| !name.is_empty()).unwrap_or(part)
@@ -144,9 +148,8 @@ impl FromStr for Client {
             client.id() == wanted || name == wanted
         };
         Self::ALL.into_iter().find(names).ok_or_else(|| {
-            let known: Vec<_> = Self::ALL.iter().map(|client| client.id()).collect();
-            Error::new(ErrorKind::InvalidInput, format!("unknown client '{text}'"))
-                .hint(format!("use one of {}", known.join(", ")))
+            let known = Self::ALL.map(Self::id).join(", ");
+            Error::new(ErrorKind::InvalidInput, format!("unknown client '{text}'; known: {known}"))
         })
     }
 }
@@ -169,6 +172,8 @@ mod tests {
             ("npx --yes @openai/codex@0.169.0 exec", Client::Codex, 3),
             ("bunx opencode-ai run", Client::Opencode, 2),
             ("uvx aider --model m", Client::Aider, 2),
+            ("npx -y -- codex exec", Client::Codex, 4),
+            ("npx -p @openai/codex codex exec", Client::Sdk, 1),
             ("node agent.js codex", Client::Sdk, 1),
             ("python codex", Client::Sdk, 1),
             ("node", Client::Sdk, 1),
@@ -177,6 +182,6 @@ mod tests {
             assert_eq!(Client::of_command(&parts), (client, words), "{command}");
         }
         let error = "cursor".parse::<Client>().unwrap_err();
-        assert!(error.hint_text().unwrap().contains("codex, gemini"));
+        assert!(error.to_string().contains("codex, gemini"));
     }
 }

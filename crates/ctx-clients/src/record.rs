@@ -57,6 +57,13 @@ pub(crate) fn records(
     scope: &Scope,
 ) -> Result<Vec<(PathBuf, Record)>> {
     let project = scope.project();
+    let mut found = all(folder)?;
+    found.retain(|(_, record)| record.client == client && record.project.as_deref() == project);
+    Ok(found)
+}
+
+/// Returns all records with their paths, oldest first.
+pub(crate) fn all(folder: &Path) -> Result<Vec<(PathBuf, Record)>> {
     let paths =
         ctx_disk::list(folder).map_err(|e| io_error("cannot list the setups", folder, e))?;
     let mut found = Vec::new();
@@ -69,9 +76,7 @@ pub(crate) fn records(
                 .hint("the files beside it are copies of the configuration before the setup")
                 .source(cause)
         })?;
-        if record.client == client && record.project.as_deref() == project {
-            found.push((path, record));
-        }
+        found.push((path, record));
     }
     Ok(found)
 }

@@ -164,8 +164,20 @@ impl Setup {
         let record = Record { client: self.client, project, files };
         let text = serde_json::to_vec_pretty(&record)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the record").source(cause))?;
-        ctx_disk::write_atomic(&ctx_disk::beside(&base, ".json"), &text)?;
-        self.files.iter().try_for_each(|file| write(&file.path, file.after.as_bytes()))
+        let stored = ctx_disk::beside(&base, ".json");
+        ctx_disk::write_atomic(&stored, &text)?;
+        for (number, file) in self.files.iter().enumerate() {
+            let written = write(&file.path, file.after.as_bytes());
+            if written.is_err() && number == 0 {
+                // There is nothing to undo.
+                let backups = record.files.iter().filter_map(|file| file.backup.as_ref());
+                for path in backups.chain([&stored]) {
+                    ctx_disk::remove(path, "cannot remove the record of the setup")?;
+                }
+            }
+            written?;
+        }
+        Ok(())
     }
 }
 

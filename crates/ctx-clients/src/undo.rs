@@ -1,6 +1,6 @@
 //! Undoes setups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
@@ -58,13 +58,21 @@ impl Undo {
     ///
     /// `Io` if a record cannot be read; `Corrupt` if one is damaged.
     pub fn clients(records: &Path, scope: &Scope) -> Result<Vec<Client>> {
-        let mut clients = Vec::new();
-        for client in Client::ALL {
-            if !record::records(records, client, scope)?.is_empty() {
-                clients.push(client);
-            }
-        }
-        Ok(clients)
+        let all = record::all(records)?;
+        let in_scope =
+            all.iter().filter(|(_, record)| record.project.as_deref() == scope.project());
+        let clients: BTreeSet<_> = in_scope.map(|(_, record)| record.client).collect();
+        Ok(clients.into_iter().collect())
+    }
+
+    /// Returns the setups of projects: the client, and the folder of the project.
+    ///
+    /// # Errors
+    ///
+    /// As [`clients`](Self::clients).
+    pub fn projects(records: &Path) -> Result<BTreeSet<(Client, PathBuf)>> {
+        let all = record::all(records)?.into_iter();
+        Ok(all.filter_map(|(_, record)| Some((record.client, record.project?))).collect())
     }
 
     fn take(&mut self, file: &RecordedFile) -> Result<()> {

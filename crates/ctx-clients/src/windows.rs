@@ -50,8 +50,11 @@ fn windows_of(models: &Value) -> Vec<(String, u32)> {
     listed.chain(named).collect()
 }
 
+/// Returns a window; numbers of TOML are read as text.
 fn size(window: &Value) -> Option<u32> {
-    u32::try_from(window.as_u64()?).ok()
+    let text = window.as_str().map(|text| text.replace('_', ""));
+    let size = window.as_u64().or_else(|| text?.parse().ok());
+    u32::try_from(size?).ok().filter(|size| *size > 0)
 }
 
 #[cfg(test)]
@@ -64,7 +67,7 @@ mod tests {
             (
                 Client::Pi,
                 ".pi/agent/models.json",
-                r#"{"providers":{"a":{"models":[{"id":"x","contextWindow":32000},{"id":"y"}]}}}"#,
+                r#"{"providers":{"a":{"models":[{"id":"x","contextWindow":32000},{"id":"y"},{"id":"z","contextWindow":0}]}}}"#,
                 vec![("x", 32_000)],
             ),
             (

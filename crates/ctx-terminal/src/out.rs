@@ -130,7 +130,7 @@ impl Out {
         anstream::eprint!("{BOLD}{}{BOLD:#} [y/N] ", escaped(question));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
-        if matches!(answer.trim(), "y" | "Y" | "yes" | "Yes") {
+        if matches!(&*answer.trim().to_lowercase(), "y" | "yes") {
             return Ok(());
         }
         Err(Declined.into())

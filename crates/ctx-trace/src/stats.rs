@@ -148,8 +148,13 @@ impl Stats {
             model: report.model.as_deref(),
         };
         let is_comparable = report.calibration.is_some_and(|found| found.constant_applied);
+        let compacted = report.recorded_compactions.iter().filter_map(|made| made.request).min();
         for (nth, request) in report.requests.iter().enumerate() {
-            let recorded = request.recorded_tokens.filter(|_| is_comparable);
+            // Up to here neither the agent nor ctx has removed anything: a difference would be the
+            // error of the estimate.
+            let is_untouched = request.raw_tokens == request.sent_tokens
+                && compacted.is_none_or(|first| nth < first);
+            let recorded = request.recorded_tokens.filter(|_| is_comparable && !is_untouched);
             let before = recorded.unwrap_or(request.raw_tokens.get());
             let cost_before = match recorded {
                 Some(_) => request.cost_recorded_usd,
@@ -277,6 +282,9 @@ fn saved_usd(
     (before, after): (u64, u64),
 ) -> Option<f64> {
     let prices = Catalogue::embedded().find(record.model.as_deref()?)?.prices;
+    if record.raw_tokens == record.sent_tokens {
+        return Some(0.0);
+    }
     let reusable = record.unchanged_prefix.get() as f64 * scale;
     let share = match record.cached_tokens {
         None => 0.0,

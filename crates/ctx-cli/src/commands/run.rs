@@ -3,7 +3,7 @@
 mod title;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,8 +89,9 @@ fn with_windows(config: Config, windows: Vec<(String, u32)>) -> anyhow::Result<C
         .overlaid(json!({ "models": { "providers": { "ctx-run": { "models": models } } } }))?)
 }
 
-/// The exit code of shells for a command that cannot be started.
-const NOT_STARTED: u8 = 127;
+/// The exit codes of shells for a command that is not found, or that cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
 
 /// Runs the client with its requests going to the proxy. Returns its exit code. `command` begins with
 /// the program; the other arguments are in the environment.
@@ -119,12 +120,18 @@ fn run_client(
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
+            let (code, hint) = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    (NOT_FOUND, "install it, or give its path: ctx run -- /path/to/client")
+                }
+                _ => (NOT_EXECUTABLE, "it has to be a program that may be executed: see chmod +x"),
+            };
             let error = Error::new(ErrorKind::NotFound, "cannot start the client")
                 .with("program", Path::new(program).display())
                 .with("cause", &error)
-                .hint("install it, or give its path: ctx run -- /path/to/client");
+                .hint(hint);
             out.error(&error.into());
-            return Ok(ExitCode::from(NOT_STARTED));
+            return Ok(ExitCode::from(code));
         }
     };
     let id = child.id();

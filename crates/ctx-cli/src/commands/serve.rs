@@ -59,11 +59,17 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let shutdown = Shutdown::default();
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {
+        let early = match args.takes_over {
+            true => Some(bind_early(&service).await?),
+            false => None,
+        };
         if args.takes_over {
-            service.server.check_token()?;
             out.line(READY)?;
         }
-        let bound = bind(&service, args).await?;
+        let bound = match early.flatten() {
+            Some(bound) => bound,
+            None => bind(&service, args).await?,
+        };
         if args.takes_over {
             // Connections wait in the queue of the port until the other server has ended.
             wait_until_ended(&service.home, LONGEST_GRACE)?;
@@ -93,6 +99,22 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     // Summaries in progress must not delay the exit.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Listens before the other server ends, unless both have the same port: if the address cannot be
+/// used, the other one stays.
+async fn bind_early(service: &Service) -> anyhow::Result<Option<Bound>> {
+    let port = format!(":{}", service.server.listen.port());
+    service.server.check_token()?;
+    match service.server.clone().bind().await {
+        Err(error)
+            if is_in_use(&error)
+                && running(&service.home)?.is_some_and(|other| other.url.ends_with(&port)) =>
+        {
+            Ok(None)
+        }
+        bound => Ok(Some(bound?)),
+    }
 }
 
 /// Listens; a server that takes over waits until the other one has left the port.

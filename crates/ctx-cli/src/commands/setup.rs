@@ -195,7 +195,11 @@ fn undo_all(args: &Setup, scope: &Scope, records: &Path, out: &Out) -> anyhow::R
     if args.json {
         let error = Error::new(ErrorKind::InvalidInput, "--json undoes the setup of one client");
         let names: Vec<_> = clients.iter().map(|client| client.id()).collect();
-        return Err(misuse(error.hint(format!("set up are: {}", names.join(", ")))));
+        let hint = match names.is_empty() {
+            true => "none is set up".to_owned(),
+            false => format!("set up are: {}", names.join(", ")),
+        };
+        return Err(misuse(error.hint(hint)));
     }
     if clients.is_empty() {
         out.line(format!("no setup in {}: nothing to undo", records.display()))?;
@@ -207,7 +211,27 @@ fn undo_all(args: &Setup, scope: &Scope, records: &Path, out: &Out) -> anyhow::R
             code = ExitCode::FAILURE;
         }
     }
+    note_projects(None, scope, records, out)?;
     Ok(code)
+}
+
+/// Says which setups of projects an undo leaves.
+fn note_projects(
+    client: Option<Client>,
+    scope: &Scope,
+    records: &Path,
+    out: &Out,
+) -> ctx_core::Result<()> {
+    for (of, project) in Undo::projects(records)? {
+        if client.is_none_or(|client| client == of) && scope.project() != Some(&*project) {
+            let id = of.id();
+            out.note(format!(
+                "{of} is set up for the project in {0}: `cd {0}; ctx setup {id} --project --undo`",
+                project.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn undo(
@@ -229,6 +253,7 @@ fn undo(
         .collect();
     if undo.files().is_empty() && !args.json {
         out.line(format!("{client} has no setup in {}: nothing to undo", records.display()))?;
+        note_projects(Some(client), scope, records, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let edited = undo.files().iter().find(|(_, file)| file.is_edited);

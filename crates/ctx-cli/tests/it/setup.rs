@@ -64,6 +64,10 @@ fn the_setups_of_all_clients_are_undone_with_the_folders_that_they_created() {
         assert_eq!(room.ctx(&["setup", client, "--yes"]).code, Some(0));
     }
     room.write(".config/mine", "1");
+    let project = room.write("p/readme", "");
+    let project = project.parent().expect("a folder");
+    let setup = |args: &[&str]| Ran::of(room.command(args).current_dir(project));
+    assert_eq!(setup(&["setup", "claude", "--project", "--yes"]).code, Some(0));
     let asked = room.ctx(&["setup", "--undo", "--yes", "--json"]);
     assert_eq!(asked.code, Some(2), "{}", asked.stderr);
     assert!(asked.stderr.contains("set up are: claude, codex, opencode"), "{}", asked.stderr);
@@ -72,7 +76,11 @@ fn the_setups_of_all_clients_are_undone_with_the_folders_that_they_created() {
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), CODEX);
     assert!(!room.path(".claude").exists() && !room.path(".config/opencode").exists());
     assert!(room.path(".config/mine").exists());
-    assert!(room.ctx(&["setup", "--undo"]).stdout.contains("nothing to undo"));
+    let undone = room.ctx(&["setup", "--undo"]);
+    assert!(undone.stdout.contains("nothing to undo"), "{}", undone.stdout);
+    assert!(undone.stderr.contains("ctx setup claude --project --undo"), "{}", undone.stderr);
+    assert_eq!(setup(&["setup", "--project", "--undo", "--yes"]).code, Some(0));
+    assert!(!project.join(".claude").exists());
 }
 
 #[test]
@@ -411,7 +419,16 @@ mod servers {
         let first = json(&room.ctx(&args));
         let ran = room.ctx(&["serve", "--background", "--replace", "--upstream", "ftp://x"]);
         assert!(ran.code != Some(0) && ran.stderr.contains("http://"), "{}", ran.stderr);
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let busy = taken.local_addr().expect("it listens").to_string();
+        let ran = room.ctx(&["serve", "--background", "--replace", "--listen", &busy]);
+        assert!(ran.code != Some(0) && ran.stderr.contains("cannot listen"), "{}", ran.stderr);
         assert!(whole(begin(first["url"].as_str().expect("a URL"))).contains("hello"));
+        // A key does not go elsewhere because the upstream is not named again.
+        let replace = ["serve", "--background", "--replace", "--json", "--listen", "127.0.0.1:0"];
+        let replaced = room.ctx(&replace);
+        assert!(replaced.stderr.contains(&format!("openai={upstream}")), "{}", replaced.stderr);
+        assert!(whole(begin(json(&replaced)["url"].as_str().expect("a URL"))).contains("hello"));
         assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 

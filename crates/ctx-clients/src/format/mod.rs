@@ -51,9 +51,26 @@ impl Format {
             Self::Json => json::set(body, key, value)?,
             Self::Toml => toml::set(body, key, value)?,
             Self::DotEnv => lines::set(body, '=', key, value),
-            Self::Yaml => lines::set(body, ':', key, value),
+            Self::Yaml => {
+                check_yaml(body)?;
+                lines::set(body, ':', key, value)
+            }
         };
         Ok(format!("{mark}{edited}"))
+    }
+}
+
+/// Refuses YAML to which a line cannot be added.
+fn check_yaml(text: &str) -> Result<()> {
+    let is_other =
+        |line: &&str| line.starts_with(['{', '[', '-', '%', '.']) && !line.starts_with("---");
+    match text.lines().find(is_other) {
+        None => Ok(()),
+        Some(line) => {
+            let message = format!("the file has YAML that is not edited: '{}'", line.trim_end());
+            Err(Error::new(ErrorKind::Capability, message)
+                .hint("write it as lines of `name: value`, or use `ctx run`; nothing was changed"))
+        }
     }
 }
 

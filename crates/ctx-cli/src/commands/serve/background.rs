@@ -39,17 +39,23 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         let config: ServerConfig = setup::config(global)?.section()?;
         let asked = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
         let differs = |(name, url): &(&str, String)| !server.sends_to(name, url);
-        if !args.upstreams.is_empty() && upstream_urls(&asked).iter().any(differs) {
+        let port = args.listen.as_deref().and_then(|listen| listen.rsplit(':').next());
+        let is_elsewhere = port.is_some_and(|port| {
+            port != "0" && server.url.rsplit(':').next().is_some_and(|own| own != port)
+        });
+        if is_elsewhere || !args.upstreams.is_empty() && upstream_urls(&asked).iter().any(differs) {
             let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
                 .with("url", &server.url)
-                .hint("`--background --replace` starts one with these upstreams in its place");
+                .hint("`--background --replace` starts one with these flags in its place");
             return Err(error.into());
         }
         return report(&(&server.url, server.pid), "already listens on", args, out);
     }
+    let kept = found.as_ref().map(|server| kept_upstreams(global, args, server)).transpose()?;
+    let kept = kept.unwrap_or_default();
     let log = log_path(&home)?;
     let begin = std::fs::metadata(&log).map_or(0, |found| found.len());
-    let mut child = spawn(&log, found.is_some())?;
+    let mut child = spawn(&log, found.is_some(), &kept)?;
     let mut lines = child.stdout.take().map(|pipe| BufReader::new(pipe).lines());
     let mut line = || lines.as_mut().and_then(Iterator::next).transpose();
     if let Some(server) = &found {
@@ -65,8 +71,31 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         return Err(failed(child, &log, begin).into());
     };
     report(&(url, child.id()), "listens on", args, out)?;
+    if !kept.is_empty() {
+        let kept = kept.join(" and ");
+        out.note(format!("requests still go to {kept}; --upstream URL sends them elsewhere"));
+    }
     out.note(format!("its log is {}; `ctx serve --stop` ends it", log.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the upstreams of the server that ends, as values of `--upstream`, where they are not those
+/// of the configuration: a key must not go to another server because they are not named again.
+fn kept_upstreams(
+    global: &Global,
+    args: &Serve,
+    server: &RunningServer,
+) -> anyhow::Result<Vec<String>> {
+    if !args.upstreams.is_empty() {
+        return Ok(Vec::new());
+    }
+    let config: ServerConfig = setup::config(global)?.section()?;
+    let configured = Upstreams::new(&[], &config.upstreams).map_err(misuse)?;
+    let differs = upstream_urls(&configured).into_iter().filter_map(|(name, url)| {
+        let known = server.upstreams.get(name)?;
+        (!server.sends_to(name, &url)).then(|| format!("{name}={known}"))
+    });
+    Ok(differs.collect())
 }
 
 /// Ends the server of this home.
@@ -132,7 +161,7 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
-fn spawn(log: &Path, takes_over: bool) -> anyhow::Result<Child> {
+fn spawn(log: &Path, takes_over: bool, upstreams: &[String]) -> anyhow::Result<Child> {
     let file = ctx_disk::private().append(true).create(true).open(log);
     let file = file.map_err(|e| io_error("cannot open the log", log, e))?;
     let given = std::env::args_os().skip(1);
@@ -140,6 +169,7 @@ fn spawn(log: &Path, takes_over: bool) -> anyhow::Result<Child> {
         given.filter(|flag| !["--background", "--replace", "--json"].iter().any(|own| flag == own));
     let mut command = Command::new(std::env::current_exe()?);
     command.args(given).args(["--json", "--detached"]);
+    command.args(upstreams.iter().flat_map(|upstream| ["--upstream", upstream]));
     if takes_over {
         command.arg("--takes-over");
     }
