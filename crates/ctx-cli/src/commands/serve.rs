@@ -59,21 +59,10 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let shutdown = Shutdown::default();
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {
-        let early = match args.takes_over {
-            true => Some(bind_early(&service).await?),
-            false => None,
+        let bound = match args.takes_over {
+            true => take_over(&service, args, out).await?,
+            false => bind(&service, args).await?,
         };
-        if args.takes_over {
-            out.line(READY)?;
-        }
-        let bound = match early.flatten() {
-            Some(bound) => bound,
-            None => bind(&service, args).await?,
-        };
-        if args.takes_over {
-            // Connections wait in the queue of the port until the other server has ended.
-            wait_until_ended(&service.home, LONGEST_GRACE)?;
-        }
         let (home, urls) = (service.home.clone(), service.urls());
         let needs_token = service.server.needs_token();
         let service = service.open(&bound)?;
@@ -99,6 +88,19 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     // Summaries in progress must not delay the exit.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Listens, and waits until the other server has ended.
+async fn take_over(service: &Service, args: &Serve, out: &Out) -> anyhow::Result<Bound> {
+    let early = bind_early(service).await?;
+    out.line(READY)?;
+    let bound = match early {
+        Some(bound) => bound,
+        None => bind(service, args).await?,
+    };
+    // Connections wait in the queue of the port meanwhile.
+    wait_until_ended(&service.home, LONGEST_GRACE)?;
+    Ok(bound)
 }
 
 /// Listens before the other server ends, unless both have the same port: if the address cannot be

@@ -28,15 +28,14 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         false => Scope::User,
     };
     let records = home.root.join("setup");
-    if args.undo && args.client.is_none() {
-        return undo_all(args, &scope, &records, out);
-    }
-    let Some(client) = args.client else {
-        return list(&proxy(global, args, &home)?, &environment, args.json, out);
+    let client = match (args.client, args.undo) {
+        (Some(client), true) => return undo(args, client, &scope, &records, out),
+        (None, true) => return undo_all(args, &scope, &records, out),
+        (None, false) => {
+            return list(&proxy(global, args, &home)?, &environment, args.json, out);
+        }
+        (Some(client), false) => client,
     };
-    if args.undo {
-        return undo(args, client, &scope, &records, out);
-    }
     let proxy = proxy(global, args, &home)?;
     if client == Client::Sdk && !args.project && !args.mcp {
         return exports(&proxy, &environment, args.json, out);

@@ -118,7 +118,8 @@ fn recorded_sessions_compacted_to_thirty_percent_keep_required_facts() {
     let Some(pi) = data("pi/before-compaction.jsonl") else { return };
     let room = Room::new();
     let claude = folder.join("03_2026-01-08_0442a060.jsonl");
-    let report = room.json(&["eval", text(&pi), text(&claude), "--preset", "claude-code"]);
+    let arms = ["--profile", "openclaw", "--preset", "claude-code"];
+    let report = room.json(&[&["eval", text(&pi), text(&claude)][..], &arms].concat());
     let once = report["once"].as_array().expect("a list");
     let ours = once.iter().find(|row| row["name"] == "openclaw").expect("the default profile");
     assert!(ours["coverage"].as_f64() >= Some(0.95), "{ours}");
