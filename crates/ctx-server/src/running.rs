@@ -62,6 +62,12 @@ pub fn stop_route(key: String, shutdown: Shutdown) -> Router {
 }
 
 impl RunningServer {
+    /// Returns the port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> Option<&str> {
+        self.url.rsplit(':').next()
+    }
+
     /// Whether it sends the requests of an API to that server: `http://HOST:PORT`, with or without
     /// the version at its end.
     #[must_use]

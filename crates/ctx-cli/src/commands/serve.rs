@@ -106,12 +106,12 @@ async fn take_over(service: &Service, args: &Serve, out: &Out) -> anyhow::Result
 /// Listens before the other server ends, unless both have the same port: if the address cannot be
 /// used, the other one stays.
 async fn bind_early(service: &Service) -> anyhow::Result<Option<Bound>> {
-    let port = format!(":{}", service.server.listen.port());
+    let port = service.server.listen.port().to_string();
     service.server.check_token()?;
     match service.server.clone().bind().await {
         Err(error)
             if is_in_use(&error)
-                && running(&service.home)?.is_some_and(|other| other.url.ends_with(&port)) =>
+                && running(&service.home)?.is_some_and(|other| other.port() == Some(&*port)) =>
         {
             Ok(None)
         }

@@ -36,14 +36,10 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
             let version = &server.version;
             out.note(format!("it is version {version}: `--background --replace` takes over"));
         }
-        let config: ServerConfig = setup::config(global)?.section()?;
-        let asked = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
-        let differs = |(name, url): &(&str, String)| !server.sends_to(name, url);
+        let others = other_upstreams(global, args, server)?;
         let port = args.listen.as_deref().and_then(|listen| listen.rsplit(':').next());
-        let is_elsewhere = port.is_some_and(|port| {
-            port != "0" && server.url.rsplit(':').next().is_some_and(|own| own != port)
-        });
-        if is_elsewhere || !args.upstreams.is_empty() && upstream_urls(&asked).iter().any(differs) {
+        let is_elsewhere = port.is_some_and(|port| port != "0" && server.port() != Some(port));
+        if is_elsewhere || !args.upstreams.is_empty() && !others.is_empty() {
             let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
                 .with("url", &server.url)
                 .hint("`--background --replace` starts one with these flags in its place");
@@ -89,13 +85,22 @@ fn kept_upstreams(
     if !args.upstreams.is_empty() {
         return Ok(Vec::new());
     }
+    let others = other_upstreams(global, args, server)?.into_iter();
+    let kept = others.filter_map(|name| Some(format!("{name}={}", server.upstreams.get(name)?)));
+    Ok(kept.collect())
+}
+
+/// Returns the APIs whose upstream, by the flags and the configuration, is not that of a server.
+fn other_upstreams(
+    global: &Global,
+    args: &Serve,
+    server: &RunningServer,
+) -> anyhow::Result<Vec<&'static str>> {
     let config: ServerConfig = setup::config(global)?.section()?;
-    let configured = Upstreams::new(&[], &config.upstreams).map_err(misuse)?;
-    let differs = upstream_urls(&configured).into_iter().filter_map(|(name, url)| {
-        let known = server.upstreams.get(name)?;
-        (!server.sends_to(name, &url)).then(|| format!("{name}={known}"))
-    });
-    Ok(differs.collect())
+    let asked = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
+    let others =
+        upstream_urls(&asked).into_iter().filter(|(name, url)| !server.sends_to(name, url));
+    Ok(others.map(|(name, _)| name).collect())
 }
 
 /// Ends the server of this home.
