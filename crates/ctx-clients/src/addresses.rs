@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::files::read_text;
 use crate::record::RecordedSetting;
-use crate::settings::ConfigFile;
+use crate::settings::{ConfigFile, OPENCODE_INLINE};
 use crate::setup::{is_public, several_servers};
 use crate::{Client, Environment, Family, Proxy, Scope, record};
 
@@ -237,9 +237,6 @@ impl Client {
 fn is_written(settings: &[RecordedSetting], url: &str) -> bool {
     settings.iter().any(|setting| setting.after == *url)
 }
-
-/// The variable with a configuration of opencode, which wins over its files.
-const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
 
 impl Environment {
     /// Returns what the argument `--settings` of Claude Code names: JSON, or a file.

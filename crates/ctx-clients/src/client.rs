@@ -81,7 +81,7 @@ impl Client {
             Self::Pi => "pi",
             Self::Openclaw => "OpenClaw",
             Self::Aider => "Aider",
-            Self::Sdk => "programs on the SDKs",
+            Self::Sdk => "a program on an SDK",
         }
     }
 

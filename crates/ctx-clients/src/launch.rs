@@ -9,7 +9,7 @@ use ctx_disk::io_error;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::settings::base_url;
+use crate::settings::{OPENCODE_INLINE, base_url};
 use crate::{AddressSource, Client, ConfigFile, Environment, Family, Format, Proxy, Scope};
 
 /// How one process of a client is started.
@@ -60,9 +60,15 @@ impl Client {
                 launch.args.splice(0..0, flags.collect::<Vec<OsString>>());
             }
             Self::Opencode => {
-                let inline = environment.variable("OPENCODE_CONFIG_CONTENT");
-                let content = opencode(inline, url).to_string();
-                launch.variables = vec![("OPENCODE_CONFIG_CONTENT", content.into())];
+                let project = Scope::Project(environment.folder.clone());
+                let mut content = environment.variable(OPENCODE_INLINE).unwrap_or("{}").to_owned();
+                let files = self.base_url_files(&project, proxy, environment)?;
+                for setting in files.iter().flat_map(|file| &file.settings) {
+                    content = Format::Json
+                        .set(&content, &setting.key, Some(&setting.value))
+                        .map_err(|error| error.with("variable", OPENCODE_INLINE))?;
+                }
+                launch.variables = vec![(OPENCODE_INLINE, content.into())];
             }
             Self::Pi => {
                 let is_command = |arg: &OsString| PI_COMMANDS.iter().any(|command| arg == command);
@@ -168,23 +174,6 @@ fn pi_extension(files: Vec<ConfigFile>) -> String {
         "const urls = {urls};\nexport default (pi) => {{\n  for (const name in urls) \
          pi.registerProvider(name, {{ baseUrl: urls[name] }});\n}};\n"
     )
-}
-
-/// Returns opencode's inline configuration, with the base URLs added to what the user has there.
-fn opencode(inline: Option<&str>, url: impl Fn(Family) -> String) -> Value {
-    let mut content = inline.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(json!({}));
-    for (provider, family) in crate::settings::OPENCODE {
-        let pointer = ["provider", provider, "options"];
-        let mut at = &mut content;
-        for key in pointer {
-            if !at[key].is_object() {
-                at[key] = json!({});
-            }
-            at = &mut at[key];
-        }
-        at["baseURL"] = url(family).into();
-    }
-    content
 }
 
 #[cfg(test)]

@@ -31,3 +31,4 @@ pub use launch::Launch;
 pub use settings::{ConfigFile, Family, Proxy, Scope, Setting};
 pub use setup::{FileEdit, OtherServer, Setup, diff};
 pub use undo::{Restoration, Undo};
+pub use windows::Window;

@@ -6,10 +6,11 @@ use ctx_core::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use crate::files::read_text;
+use crate::settings::OPENCODE_INLINE;
 use crate::{Environment, Family, Format};
 
-/// The providers that pi has without configuration.
-const PI: [(&str, Family); 3] =
+/// The providers that pi and opencode have without configuration.
+const BUILT_IN: [(&str, Family); 3] =
     [("openai", Family::OpenAi), ("anthropic", Family::Anthropic), ("google", Family::Gemini)];
 
 /// A provider's name, and its API.
@@ -23,20 +24,77 @@ pub(crate) fn pi_providers(path: &Path, environment: &Environment) -> Result<Vec
         Some(provider) => Some(provider.to_owned()),
         None => text_at(&path.with_file_name("settings.json"), Format::Json, &["defaultProvider"])?,
     };
-    let mut found = providers(path, &["providers"], used.as_deref())?;
-    for (name, family) in PI {
+    let configured = value_at(path, Format::Json, &["providers"])?.unwrap_or_default();
+    Ok(with_built_in(providers(&configured, read_provider, used.as_deref()), used.as_deref()))
+}
+
+/// Returns the providers of opencode, by its merged configuration.
+pub(crate) fn opencode_providers(config: &Value, environment: &Environment) -> Vec<Provider> {
+    let model = environment.flags(&["-m", "--model"]).last().or(config["model"].as_str());
+    let used = model.and_then(|model| model.split('/').next());
+    let read = |name: &str, provider: &Value| {
+        let family = match (provider["npm"].as_str(), built_in(name)) {
+            (Some("@ai-sdk/openai" | "@ai-sdk/openai-compatible"), _) => Family::OpenAi,
+            (Some("@ai-sdk/anthropic"), _) => Family::Anthropic,
+            (Some("@ai-sdk/google"), _) => Family::Gemini,
+            (Some(_), _) | (None, None) => return None,
+            (None, Some(family)) => family,
+        };
+        Some((provider["options"]["baseURL"].as_str()?.to_owned(), family))
+    };
+    with_built_in(providers(&config["provider"], read, used), used)
+}
+
+/// Returns the configuration of opencode that applies in a scope: its files, and for a project also
+/// the inline one, which wins over them.
+pub(crate) fn opencode_config(files: &[PathBuf], inline: Option<&str>) -> Result<Value> {
+    let mut merged = Value::Null;
+    for path in files {
+        merge(&mut merged, value_at(path, Format::Json, &[])?.unwrap_or_default());
+    }
+    if let Some(text) = inline {
+        let value = Format::Json.get(text, &[]);
+        let value = value.map_err(|error| error.with("variable", OPENCODE_INLINE))?;
+        merge(&mut merged, value.unwrap_or_default());
+    }
+    Ok(merged)
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (_, Value::Null) => {}
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// Adds the built-in providers whose API no configured one has. The one in use comes in place of
+/// these: the proxy sends each API to one server.
+fn with_built_in(mut found: Vec<Provider>, used: Option<&str>) -> Vec<Provider> {
+    for (name, family) in BUILT_IN {
+        if found.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        if used == Some(name) {
+            found.retain(|(_, known)| *known != family);
+        }
         if found.iter().all(|(_, known)| *known != family) {
             found.push((name.to_owned(), family));
         }
     }
-    Ok(found)
+    found
 }
 
 /// Returns the providers of OpenClaw, which has none without configuration.
 pub(crate) fn openclaw_providers(path: &Path) -> Result<Vec<Provider>> {
     let model = text_at(path, Format::Json, &["agents", "defaults", "model", "primary"])?;
     let used = model.as_deref().and_then(|model| model.split('/').next());
-    let found = providers(path, &["models", "providers"], used)?;
+    let configured = value_at(path, Format::Json, &["models", "providers"])?.unwrap_or_default();
+    let found = providers(&configured, read_provider, used);
     if found.is_empty() {
         let message = "OpenClaw's configuration names no provider with a baseUrl";
         return Err(Error::new(ErrorKind::Capability, message)
@@ -46,23 +104,33 @@ pub(crate) fn openclaw_providers(path: &Path) -> Result<Vec<Provider>> {
     Ok(found)
 }
 
-/// Returns the providers of a JSON file that have a base URL. Of several servers with one API only
-/// that of the provider in use is returned, if this is known.
-fn providers(path: &Path, key: &[&str], used: Option<&str>) -> Result<Vec<Provider>> {
-    let found = value_at(path, Format::Json, key)?;
-    let all: Vec<_> = found
-        .iter()
-        .filter_map(Value::as_object)
-        .flatten()
-        .filter_map(|(name, provider)| {
-            Some((name, provider["baseUrl"].as_str()?, api(name, provider["api"].as_str())?))
-        })
-        .collect();
-    let used = all.iter().find(|(name, ..)| Some(name.as_str()) == used).copied();
-    let is_kept = |(_, url, family): &(_, &str, Family)| {
-        used.is_none_or(|(_, server, api)| api != *family || server == *url)
+/// Returns the providers that have a base URL, as `read` finds it. Of several servers with one API
+/// only that of the provider in use is returned, if this is known.
+fn providers(
+    configured: &Value,
+    read: impl Fn(&str, &Value) -> Option<(String, Family)>,
+    used: Option<&str>,
+) -> Vec<Provider> {
+    let all = configured.as_object().into_iter().flatten();
+    let all: Vec<_> =
+        all.filter_map(|(name, provider)| Some((name, read(name, provider)?))).collect();
+    let used = all.iter().find(|(name, _)| Some(name.as_str()) == used);
+    let used = used.map(|(_, server)| server.clone());
+    let is_kept = |(url, family): &(String, Family)| {
+        used.as_ref().is_none_or(|(server, api)| api != family || server == url)
     };
-    Ok(all.into_iter().filter(is_kept).map(|(name, _, family)| (name.clone(), family)).collect())
+    let kept = all.into_iter().filter(|(_, server)| is_kept(server));
+    kept.map(|(name, (_, family))| (name.clone(), family)).collect()
+}
+
+/// Returns the base URL and the API of a provider of pi or OpenClaw.
+fn read_provider(name: &str, provider: &Value) -> Option<(String, Family)> {
+    Some((provider["baseUrl"].as_str()?.to_owned(), api(name, provider["api"].as_str())?))
+}
+
+/// Returns the API of a built-in provider.
+fn built_in(name: &str) -> Option<Family> {
+    BUILT_IN.into_iter().find(|(known, _)| *known == name).map(|(_, family)| family)
 }
 
 /// Returns the API of a provider of pi or OpenClaw; `None` if ctx does not know it.
@@ -72,10 +140,7 @@ fn api(name: &str, api: Option<&str>) -> Option<Family> {
         Some("anthropic-messages") => Some(Family::Anthropic),
         Some("google-generative-ai") => Some(Family::Gemini),
         Some(_) => None,
-        None => {
-            let known = PI.into_iter().find(|(known, _)| *known == name);
-            Some(known.map_or(Family::OpenAi, |(_, family)| family))
-        }
+        None => Some(built_in(name).unwrap_or(Family::OpenAi)),
     }
 }
 
@@ -87,10 +152,8 @@ pub(crate) fn codex_provider(config: &Path, environment: &Environment) -> Result
         let mut found = files.clone().map(|path| text_at(path, Format::Toml, key));
         found.find_map(Result::transpose).transpose()
     };
-    let given = environment.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
-    let given = given.filter(|(key, _)| key.trim() == "model_provider").last();
-    let name = match given {
-        Some((_, name)) => Some(name.trim().trim_matches(['"', '\'']).to_owned()),
+    let name = match environment.codex_setting("model_provider") {
+        Some(name) => Some(name.to_owned()),
         None => get(&["model_provider"])?,
     };
     let Some(name) = name else { return Ok(None) };
@@ -113,6 +176,13 @@ impl Environment {
         let profile = self.flags(&["--profile"]).last();
         let default = profile.map_or(".openclaw".to_owned(), |name| format!(".openclaw-{name}"));
         self.folder_of("OPENCLAW_STATE_DIR", default)
+    }
+
+    /// Returns the value of a setting that the arguments of Codex have: `-c KEY=VALUE`.
+    pub(crate) fn codex_setting(&self, key: &str) -> Option<&str> {
+        let given = self.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
+        let (_, value) = given.filter(|(name, _)| name.trim() == key).last()?;
+        Some(value.trim().trim_matches(['"', '\'']))
     }
 
     /// Returns the file of the profile that the arguments of Codex name.

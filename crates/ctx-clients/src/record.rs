@@ -50,35 +50,48 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the records of a client and a scope with their paths, oldest first.
+/// Returns the records of a client and a scope with their paths, oldest first. A damaged record of
+/// this client is an error.
 pub(crate) fn records(
     folder: &Path,
     client: Client,
     scope: &Scope,
 ) -> Result<Vec<(PathBuf, Record)>> {
     let project = scope.project();
-    let mut found = all(folder)?;
-    found.retain(|(_, record)| record.client == client && record.project.as_deref() == project);
+    let mut found = Vec::new();
+    for (path, of, record) in all(folder)? {
+        if of == client {
+            found.push((path, record?));
+        }
+    }
+    found.retain(|(_, record)| record.project.as_deref() == project);
     Ok(found)
 }
 
-/// Returns all records with their paths, oldest first.
-pub(crate) fn all(folder: &Path) -> Result<Vec<(PathBuf, Record)>> {
+/// Returns all records with their paths and clients, oldest first.
+pub(crate) fn all(folder: &Path) -> Result<Vec<(PathBuf, Client, Result<Record>)>> {
     let paths =
         ctx_disk::list(folder).map_err(|e| io_error("cannot list the setups", folder, e))?;
-    let mut found = Vec::new();
-    for path in paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")) {
-        let text =
-            ctx_disk::read(&path).map_err(|e| io_error("cannot read the setup", &path, e))?;
-        let record: Record = serde_json::from_slice(&text).map_err(|cause| {
-            Error::new(ErrorKind::Corrupt, "the record of a setup is damaged")
-                .with("path", path.display())
-                .hint("the files beside it are copies of the configuration before the setup")
-                .source(cause)
-        })?;
-        found.push((path, record));
-    }
-    Ok(found)
+    let with_client = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+        let client = name.split_once('-')?.1.parse().ok()?;
+        let record = read(&path);
+        Some((path, client, record))
+    };
+    Ok(paths.into_iter().filter_map(with_client).collect())
+}
+
+fn read(path: &Path) -> Result<Record> {
+    let text = ctx_disk::read(path).map_err(|e| io_error("cannot read the setup", path, e))?;
+    serde_json::from_slice(&text).map_err(|cause| {
+        let copies = format!("{}-*.backup", path.with_extension("").display());
+        Error::new(ErrorKind::Corrupt, "the record of a setup is damaged")
+            .with("path", path.display())
+            .hint(format!(
+                "the configuration before the setup is {copies}; put it back, and remove the record"
+            ))
+            .source(cause)
+    })
 }
 
 /// Returns the settings that setups of a client wrote in a scope, oldest first.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-use crate::providers::{codex_provider, openclaw_providers, pi_providers};
+use crate::providers::{
+    codex_provider, openclaw_providers, opencode_config, opencode_providers, pi_providers,
+};
 use crate::{Client, Environment, Format};
 
 /// A proxy, as clients see it.
@@ -121,10 +123,6 @@ impl Family {
     }
 }
 
-/// The providers of opencode, by the names in its configuration.
-pub(crate) const OPENCODE: [(&str, Family); 3] =
-    [("openai", Family::OpenAi), ("anthropic", Family::Anthropic), ("google", Family::Gemini)];
-
 /// Returns the base URL as a client expects it: some append the version of the API themselves.
 pub(crate) fn base_url(client: Client, family: Family, proxy: &Proxy) -> String {
     let version = match (client, family) {
@@ -171,9 +169,17 @@ impl Client {
                 (Format::DotEnv, vec![setting])
             }
             Self::Opencode => {
-                let setting =
-                    |(provider, family)| at(&["provider", provider, "options", "baseURL"], family);
-                (Format::Json, OPENCODE.into_iter().map(setting).collect())
+                let mut files = vec![self.settings_path(&Scope::User, environment)?];
+                let mut inline = None;
+                if scope.project().is_some() {
+                    files.push(self.settings_path(scope, environment)?);
+                    inline = environment.variable(OPENCODE_INLINE);
+                }
+                let found = opencode_providers(&opencode_config(&files, inline)?, environment);
+                let setting = |(name, family): &(String, _)| {
+                    at(&["provider", name, "options", "baseURL"], *family)
+                };
+                (Format::Json, found.iter().map(setting).collect())
             }
             Self::Qwen => (Format::DotEnv, vec![at(&["OPENAI_BASE_URL"], Family::OpenAi)]),
             Self::Pi => {
@@ -286,6 +292,9 @@ impl Client {
         })
     }
 }
+
+/// The variable with a configuration of opencode, which wins over its files.
+pub(crate) const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
 
 const OPENCODE_FILES: [&str; 2] = ["opencode.jsonc", "opencode.json"];
 

@@ -124,7 +124,7 @@ fn every_client_is_set_up_and_restored_byte_for_byte() {
             place.undo(client);
         }
         assert_eq!(place.files(), before);
-        assert_eq!(fs::read_dir(place.records()).unwrap().count(), 0, "nothing stays");
+        assert!(!place.records().exists(), "nothing stays");
     }
 }
 
@@ -391,5 +391,67 @@ fn a_damaged_record_is_an_error_that_names_the_copies() {
     fs::write(place.records().join("0001-gemini.json"), "{").unwrap();
     let error = Undo::plan(&place.records(), Client::Gemini, &Scope::User).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.hint_text().unwrap().contains("copies"), "{error:?}");
+    assert!(error.hint_text().unwrap().contains("0001-gemini-*.backup"), "{error:?}");
+    // Other clients do not need it.
+    let config = place.write(".codex/config.toml", "a = 1\n");
+    place.set_up(Client::Codex);
+    let clients = Undo::clients(&place.records(), &Scope::User).unwrap();
+    assert_eq!(clients.into_iter().collect::<Vec<_>>(), [Client::Codex, Client::Gemini]);
+    place.undo(Client::Codex);
+    assert_eq!(fs::read_to_string(config).unwrap(), "a = 1\n");
+}
+
+#[test]
+fn settings_that_the_user_changed_after_the_setup_are_named() {
+    let place = Place::new();
+    let path = place.write(".claude/settings.json", "{}");
+    place.set_up(Client::Claude);
+    let edited = fs::read_to_string(&path).unwrap().replace(URL, "http://mine");
+    fs::write(&path, edited).unwrap();
+    let undo = place.undo(Client::Claude);
+    assert_eq!(undo.files()[&path].kept, ["env.ANTHROPIC_BASE_URL"]);
+    let left = fs::read_to_string(&path).unwrap();
+    assert!(left.contains("http://mine") && !left.contains("TOOL_SEARCH"), "{left}");
+}
+
+#[test]
+fn providers_of_opencode_are_found_in_each_of_its_configurations() {
+    let mut place = Place::new();
+    let provider = |npm: &str, url: &str| json!({ "npm": npm, "options": { "baseURL": url } });
+    let global = json!({ "model": "corp/m", "provider": {
+        "corp": provider("@ai-sdk/openai-compatible", "http://corp/v1"),
+        "bedrock": provider("@ai-sdk/amazon-bedrock", "http://bedrock"),
+        "lab": { "npm": "@ai-sdk/anthropic" },
+    }});
+    place.write(".config/opencode/opencode.json", &global.to_string());
+    place.write(
+        "project/opencode.json",
+        r#"{"provider":{"lab":{"options":{"baseURL":"http://lab/v1"}}}}"#,
+    );
+    let inline =
+        json!({ "theme": "x", "provider": { "own": provider("@ai-sdk/openai", "http://own/v1") } });
+    let variable = "OPENCODE_CONFIG_CONTENT";
+    place.environment.variables.insert(variable.into(), inline.to_string().into());
+    for (args, openai, used) in [
+        (&["run", "hi"][..], "corp", Some("http://corp/v1")),
+        (&["run", "-m", "own/m"], "own", Some("http://own/v1")),
+        (&["run", "--model=openai/gpt"], "openai", None),
+    ] {
+        place.environment.args = args.iter().map(Into::into).collect();
+        let upstreams = Client::Opencode.upstreams(&place.records(), &place.environment).unwrap();
+        let lab = (Family::Anthropic, "http://lab/v1".to_owned());
+        let openai_server = used.map(|url| (Family::OpenAi, url.to_owned()));
+        assert_eq!(upstreams.len(), 1 + usize::from(used.is_some()), "{upstreams:?}");
+        assert!([Some(lab), openai_server].iter().flatten().all(|found| upstreams.contains(found)));
+        let launch = Client::Opencode.launch(&Proxy::at(URL), &place.environment).unwrap();
+        let content: Value = serde_json::from_str(launch.variables[0].1.to_str().unwrap()).unwrap();
+        let url = |name: &str| content["provider"][name]["options"]["baseURL"].as_str();
+        let version_1 = format!("{URL}/v1");
+        assert_eq!(url("lab"), Some(version_1.as_str()));
+        for name in ["corp", "own", "openai"] {
+            assert_eq!(url(name) == Some(&version_1), name == openai, "{args:?} {name}");
+        }
+        assert_eq!((url("anthropic"), url("bedrock")), (None, None));
+        assert_eq!(content["theme"], "x");
+    }
 }

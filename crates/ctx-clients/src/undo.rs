@@ -7,7 +7,7 @@ use ctx_core::Result;
 use ctx_disk::{FileLock, io_error};
 
 use crate::files::{read, write};
-use crate::record::{self, RecordedFile};
+use crate::record::{self, Record, RecordedFile};
 use crate::setup::has_changed;
 use crate::{Client, Scope};
 
@@ -30,6 +30,8 @@ pub struct Restoration {
     pub is_edited: bool,
     /// The copy of the file before the setup.
     pub backup: Option<PathBuf>,
+    /// The settings that were changed after the setup, and stay.
+    pub kept: Vec<String>,
     /// The first folder on the path that the setup created.
     created: Option<PathBuf>,
 }
@@ -56,23 +58,26 @@ impl Undo {
     ///
     /// # Errors
     ///
-    /// `Io` if a record cannot be read; `Corrupt` if one is damaged.
-    pub fn clients(records: &Path, scope: &Scope) -> Result<Vec<Client>> {
-        let all = record::all(records)?;
-        let in_scope =
-            all.iter().filter(|(_, record)| record.project.as_deref() == scope.project());
-        let clients: BTreeSet<_> = in_scope.map(|(_, record)| record.client).collect();
-        Ok(clients.into_iter().collect())
+    /// `Io` if the folder cannot be read. A client with a damaged record is returned for each scope.
+    pub fn clients(records: &Path, scope: &Scope) -> Result<BTreeSet<Client>> {
+        let is_in_scope = |record: &Record| record.project.as_deref() == scope.project();
+        let all = record::all(records)?.into_iter();
+        let in_scope = all.filter(|(.., record)| record.as_ref().map_or(true, is_in_scope));
+        Ok(in_scope.map(|(_, client, _)| client).collect())
     }
 
-    /// Returns the setups of projects: the client, and the folder of the project.
+    /// Returns the setups of projects, by client and folder of the project, with the newest record.
+    /// Damaged records are left out.
     ///
     /// # Errors
     ///
-    /// As [`clients`](Self::clients).
-    pub fn projects(records: &Path) -> Result<BTreeSet<(Client, PathBuf)>> {
+    /// `Io` if the folder cannot be read.
+    pub fn projects(records: &Path) -> Result<BTreeMap<(Client, PathBuf), PathBuf>> {
         let all = record::all(records)?.into_iter();
-        Ok(all.filter_map(|(_, record)| Some((record.client, record.project?))).collect())
+        let of_project = |(path, client, record): (_, _, Result<Record>)| {
+            Some(((client, record.ok()?.project?), path))
+        };
+        Ok(all.filter_map(of_project).collect())
     }
 
     fn take(&mut self, file: &RecordedFile) -> Result<()> {
@@ -82,7 +87,14 @@ impl Undo {
             None => {
                 let now = read(&file.path)?;
                 let restored = now.clone();
-                Restoration { restored, now, is_edited: false, backup: None, created: None }
+                Restoration {
+                    restored,
+                    now,
+                    is_edited: false,
+                    backup: None,
+                    kept: Vec::new(),
+                    created: None,
+                }
             }
         };
         let before = match &file.backup {
@@ -97,7 +109,7 @@ impl Undo {
             restoration.restored = before;
         } else if restoration.restored != before {
             restoration.is_edited = true;
-            restoration.restored = without(file, restoration.restored)?;
+            restoration.restored = without(file, restoration.restored, &mut restoration.kept)?;
         }
         self.backups.extend(file.backup.clone());
         restoration.backup.clone_from(&file.backup);
@@ -146,6 +158,8 @@ impl Undo {
         for backup in self.backups.iter().filter(stay) {
             ctx_disk::remove(backup, "cannot remove the copy of the configuration")?;
         }
+        // It stays if something is in it.
+        let _ = std::fs::remove_dir(records);
         Ok(())
     }
 }
@@ -158,14 +172,26 @@ fn remove_empty(path: &Path, first: Option<&Path>) {
     while created.next().is_some_and(|folder| std::fs::remove_dir(folder).is_ok()) {}
 }
 
-/// Returns an edited file without the settings of the setup, as far as they still are those.
-fn without(file: &RecordedFile, bytes: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+/// Returns an edited file without the settings of the setup. Settings with another value stay, and
+/// are added to `kept`.
+fn without(
+    file: &RecordedFile,
+    bytes: Option<Vec<u8>>,
+    kept: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>> {
     let Some(bytes) = bytes else { return Ok(None) };
     let Ok(mut text) = String::from_utf8(bytes.clone()) else { return Ok(Some(bytes)) };
     for setting in &file.settings {
         let named = |error: ctx_core::Error| error.with("path", file.path.display());
-        if file.format.get(&text, &setting.key).map_err(named)?.as_ref() == Some(&setting.after) {
-            text = file.format.set(&text, &setting.key, setting.before.as_ref()).map_err(named)?;
+        match file.format.get(&text, &setting.key).map_err(named)? {
+            Some(value) if value == setting.after => {
+                let before = setting.before.as_ref();
+                text = file.format.set(&text, &setting.key, before).map_err(named)?;
+            }
+            Some(value) if setting.before.as_ref() != Some(&value) => {
+                kept.push(setting.key.join("."));
+            }
+            _ => {}
         }
     }
     Ok(Some(text.into_bytes()))

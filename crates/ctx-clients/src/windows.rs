@@ -7,13 +7,13 @@ use crate::providers::value_at;
 use crate::{Client, Environment, Format, Scope};
 
 impl Client {
-    /// Returns the models whose window this client is configured with, with the window in tokens:
+    /// Returns the models whose window this client is configured with, with the value of the window:
     /// those of pi, OpenClaw and opencode. Codex has one window, for the model that it uses.
     ///
     /// # Errors
     ///
     /// `Corrupt` if the configuration is malformed; `Io` if it cannot be read.
-    pub fn windows(self, environment: &Environment) -> Result<Vec<(String, u32)>> {
+    pub fn windows(self, environment: &Environment) -> Result<Vec<(String, Window)>> {
         let (format, providers): (_, &[&str]) = match self {
             Self::Pi => (Format::Json, &["providers"]),
             Self::Openclaw => (Format::Json, &["models", "providers"]),
@@ -26,10 +26,14 @@ impl Client {
         let path = self.settings_path(&Scope::User, environment)?;
         let value = |key: &[&str]| value_at(&path, format, key);
         if self == Self::Codex {
-            let (model, window) = (value(&["model"])?, value(&["model_context_window"])?);
+            let setting = |key| match environment.codex_setting(key) {
+                Some(given) => Ok(Some(given.into())),
+                None => value(&[key]),
+            };
             let given = environment.flags(&["-m", "--model"]).last().map(str::to_owned);
-            let model = given.or(model.and_then(|model| Some(model.as_str()?.to_owned())));
-            return Ok(model.zip(window.and_then(|window| size(&window))).into_iter().collect());
+            let model = setting("model")?.and_then(|model| Some(model.as_str()?.to_owned()));
+            let window = setting("model_context_window")?.as_ref().and_then(Window::of);
+            return Ok(given.or(model).zip(window).into_iter().collect());
         }
         let providers = value(providers)?.unwrap_or_default();
         let mut windows = Vec::new();
@@ -41,8 +45,8 @@ impl Client {
 }
 
 /// Returns the windows of a provider's models: in an array with their ids, or in an object by id.
-fn windows_of(models: &Value) -> Vec<(String, u32)> {
-    let window = |id: &Value, window: &Value| Some((id.as_str()?.to_owned(), size(window)?));
+fn windows_of(models: &Value) -> Vec<(String, Window)> {
+    let window = |id: &Value, window: &Value| Some((id.as_str()?.to_owned(), Window::of(window)?));
     let listed = models.as_array().into_iter().flatten();
     let listed = listed.filter_map(|model| window(&model["id"], &model["contextWindow"]));
     let named = models.as_object().into_iter().flatten();
@@ -50,11 +54,26 @@ fn windows_of(models: &Value) -> Vec<(String, u32)> {
     listed.chain(named).collect()
 }
 
-/// Returns a window; numbers of TOML are read as text.
-fn size(window: &Value) -> Option<u32> {
-    let text = window.as_str().map(|text| text.replace('_', ""));
-    let size = window.as_u64().or_else(|| text?.parse().ok());
-    u32::try_from(size?).ok().filter(|size| *size > 0)
+/// The window of a model in a client's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// A number of tokens above zero.
+    Tokens(u32),
+    /// A value that is none.
+    Other(String),
+}
+
+impl Window {
+    /// Reads a value; numbers of TOML are text. None if it is missing.
+    fn of(value: &Value) -> Option<Self> {
+        let text = match value {
+            Value::Null => return None,
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let tokens = text.replace('_', "").parse().ok().filter(|tokens| *tokens > 0);
+        Some(tokens.map_or(Self::Other(text), Self::Tokens))
+    }
 }
 
 #[cfg(test)]
@@ -68,27 +87,33 @@ mod tests {
                 Client::Pi,
                 ".pi/agent/models.json",
                 r#"{"providers":{"a":{"models":[{"id":"x","contextWindow":32000},{"id":"y"},{"id":"z","contextWindow":0}]}}}"#,
-                vec![("x", 32_000)],
+                vec![("x", Window::Tokens(32_000)), ("z", Window::Other("0".into()))],
             ),
             (
                 Client::Openclaw,
                 ".openclaw/openclaw.json",
                 "{models:{providers:{a:{models:[{id:'x',contextWindow:8000}]}}}}",
-                vec![("x", 8_000)],
+                vec![("x", Window::Tokens(8_000))],
             ),
             (
                 Client::Opencode,
                 ".config/opencode/opencode.json",
                 r#"{"provider":{"a":{"models":{"x":{"limit":{"context":9000}},"y":{}}}}}"#,
-                vec![("x", 9_000)],
+                vec![("x", Window::Tokens(9_000))],
             ),
             (
                 Client::Codex,
                 ".codex/config.toml",
                 "model = 'x'\nmodel_context_window = 64_000",
-                vec![("x", 64_000)],
+                vec![("x", Window::Tokens(64_000))],
             ),
-            (Client::Codex, ".codex/config.toml", "model_context_window = 'large'", vec![]),
+            (
+                Client::Codex,
+                ".codex/config.toml",
+                "model = 'x'\nmodel_context_window = '32k'",
+                vec![("x", Window::Other("32k".into()))],
+            ),
+            (Client::Codex, ".codex/config.toml", "model_context_window = 5", vec![]),
             (Client::Claude, ".claude/settings.json", "{}", vec![]),
         ] {
             let home = tempfile::tempdir().unwrap();
@@ -98,7 +123,8 @@ mod tests {
             let environment =
                 Environment { home: home.path().to_owned(), ..Environment::default() };
             let found = client.windows(&environment).unwrap();
-            let found: Vec<_> = found.iter().map(|(id, window)| (id.as_str(), *window)).collect();
+            let found: Vec<_> =
+                found.into_iter().map(|(id, window)| (id.leak() as &str, window)).collect();
             assert_eq!(found, windows, "{client}");
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_clients::{Client, Environment, Proxy};
+use ctx_clients::{Client, Environment, Proxy, Window};
 use ctx_config::{Config, Models};
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
@@ -53,7 +53,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         return run_client(command, client, &Proxy::at(&server.url), &environment, out);
     }
     let log = Log::open(&home)?;
-    let config = with_windows(config, client.windows(&environment)?)?;
+    let config = with_windows(config, client, &environment, out)?;
     let service = Service::new(config, &flags, log.receiver("warning"), log.receiver("note"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(ctx_terminal::failure::runtime_error)?;
@@ -76,12 +76,24 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
 }
 
 /// Returns the configuration with the windows of the client's models, except for models that it has.
-fn with_windows(config: Config, windows: Vec<(String, u32)>) -> anyhow::Result<Config> {
+fn with_windows(
+    config: Config,
+    client: Client,
+    environment: &Environment,
+    out: &Out,
+) -> anyhow::Result<Config> {
     let known: Models = config.section()?;
-    let is_new = |(id, _): &(String, u32)| known.find(None, id).is_none();
-    let models = windows.into_iter().filter(is_new);
-    let models: Vec<_> =
-        models.map(|(id, window)| json!({ "id": id, "contextWindow": window })).collect();
+    let mut models = Vec::new();
+    for (id, window) in client.windows(environment)? {
+        match window {
+            _ if known.find(None, &id).is_some() => {}
+            Window::Tokens(window) => models.push(json!({ "id": id, "contextWindow": window })),
+            Window::Other(value) => out.warn(format!(
+                "the window of {id} in the configuration of {client} is not a number of tokens: \
+                 '{value}'"
+            )),
+        }
+    }
     if models.is_empty() {
         return Ok(config);
     }

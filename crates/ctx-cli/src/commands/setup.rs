@@ -8,6 +8,7 @@ use ctx_clients::{
     diff,
 };
 use ctx_core::{Error, ErrorKind};
+use ctx_model::Url;
 use ctx_redact::Redactor;
 use ctx_server::proxy::ServerConfig;
 use ctx_server::running::running;
@@ -106,7 +107,7 @@ fn warn_of_winner(client: Client, winner: Option<&Address>, out: &Out) {
 /// Returns the proxy that clients are pointed at.
 fn proxy(global: &Global, args: &Setup, home: &Home) -> anyhow::Result<Proxy> {
     if let Some(url) = &args.url {
-        if !url.starts_with("http://") && !url.starts_with("https://") {
+        if !Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
             let error = Error::new(ErrorKind::InvalidInput, format!("'{url}' is not a URL"));
             return Err(error.hint("use a URL such as http://127.0.0.1:8787").into());
         }
@@ -167,10 +168,11 @@ fn confirm(args: &Setup, changes: &[Change], question: &str, out: &Out) -> anyho
         return Ok(!args.dry_run);
     }
     show(args, changes, out)?;
-    if !args.dry_run && !args.yes {
-        out.ask(question)?;
+    if args.dry_run || args.yes || args.json {
+        return Ok(args.yes && !args.dry_run);
     }
-    Ok(!args.dry_run)
+    out.ask(question)?;
+    Ok(true)
 }
 
 fn report(
@@ -221,14 +223,16 @@ fn note_projects(
     records: &Path,
     out: &Out,
 ) -> ctx_core::Result<()> {
-    for (of, project) in Undo::projects(records)? {
-        if client.is_none_or(|client| client == of) && scope.project() != Some(&*project) {
-            let id = of.id();
-            out.note(format!(
-                "{of} is set up for the project in {0}: `cd {0}; ctx setup {id} --project --undo`",
-                project.display()
-            ));
+    for ((of, project), record) in Undo::projects(records)? {
+        if client.is_some_and(|client| client != of) || scope.project() == Some(&*project) {
+            continue;
         }
+        let (id, folder) = (of.id(), project.display());
+        let what = match project.exists() {
+            true => format!("`cd {folder}; ctx setup {id} --project --undo` undoes it"),
+            false => format!("the folder is gone; the record is {}", record.display()),
+        };
+        out.note(format!("{of} is set up for the project in {folder}: {what}"));
     }
     Ok(())
 }
@@ -251,7 +255,7 @@ fn undo(
         })
         .collect();
     if undo.files().is_empty() && !args.json {
-        out.line(format!("{client} has no setup in {}: nothing to undo", records.display()))?;
+        out.line(format!("no setup of {client} in {}: nothing to undo", records.display()))?;
         note_projects(Some(client), scope, records, out)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -281,7 +285,12 @@ fn undo(
         return report(client, &changes, is_written, None, out);
     }
     if is_written {
+        let kept = undo.files().values().flat_map(|file| &file.kept);
+        let kept = kept.map(String::as_str).collect::<Vec<_>>().join(", ");
         match undo.files().values().any(|file| file.is_edited) {
+            true if !kept.is_empty() => out.line(format!(
+                "what you changed stays, {kept} too; the other settings of ctx are taken back"
+            ))?,
             true => out.line(format!(
                 "the settings of ctx are taken back; your changes of {client} stay"
             ))?,

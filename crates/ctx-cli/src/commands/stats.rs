@@ -97,10 +97,9 @@ fn parse_since(text: &str) -> Result<Timestamp, Error> {
             .parse::<jiff::Span>()
             .and_then(|age| jiff::Timestamp::now().to_zoned(utc).checked_sub(age.abs())),
     };
-    let at = at.map_err(|error| {
+    let at = at.map_err(|_| {
         Error::new(ErrorKind::InvalidInput, format!("invalid time '{text}'"))
             .hint("give a date such as 2026-01-31, or an age such as 12h, 7d or 2w")
-            .source(error)
     })?;
     Ok(Timestamp(at.timestamp().as_millisecond()))
 }
@@ -152,13 +151,13 @@ fn source(report: &StatsReport, total: &StatsRow) -> String {
     let Figures { requests, reported, priced, overflows_avoided, failed, .. } = total.figures;
     let mut text = match total.origin {
         Origin::Measured => format!(
-            "records of ctx serve; tokens before: what the client sent, after: what ctx sent, as \
-             the provider reported for {} of {} requests",
+            "records of ctx serve; tokens before: what the client sent; after: what ctx sent; \
+             counted by the provider for {} of {} requests, else by ctx",
             thousands(reported),
             thousands(requests),
         ),
         Origin::Simulated => format!(
-            "{} replayed; tokens before: what the agent sent, as the provider reported for {} of {} \
+            "{} replayed; tokens before: what the agent sent, counted by the provider for {} of {} \
              requests, else the full history; after: what ctx would have sent",
             counted(usize::try_from(report.replayed_sessions).unwrap_or(usize::MAX), "session"),
             thousands(reported),

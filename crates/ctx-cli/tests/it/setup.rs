@@ -21,6 +21,7 @@ fn a_client_is_set_up_and_restored_byte_for_byte() {
     let unasked = room.ctx(&["setup", "codex"]);
     assert_eq!(unasked.code, Some(1), "{}", unasked.stderr);
     assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    assert_eq!(json(&room.ctx(&["setup", "codex", "--json"]))["written"], false);
     assert_eq!(read(), CODEX, "it is not written without a yes");
     let set_up = room.ctx(&["setup", "codex", "--mcp", "--yes"]);
     assert_eq!(set_up.code, Some(0), "{}", set_up.stderr);
@@ -79,6 +80,11 @@ fn the_setups_of_all_clients_are_undone_with_the_folders_that_they_created() {
     let undone = room.ctx(&["setup", "--undo"]);
     assert!(undone.stdout.contains("nothing to undo"), "{}", undone.stdout);
     assert!(undone.stderr.contains("ctx setup claude --project --undo"), "{}", undone.stderr);
+    let moved = project.with_extension("moved");
+    std::fs::rename(project, &moved).expect("a folder can be moved");
+    let gone = room.ctx(&["setup", "--undo"]);
+    assert!(gone.stderr.contains("the folder is gone; the record is"), "{}", gone.stderr);
+    std::fs::rename(moved, project).expect("a folder can be moved");
     assert_eq!(setup(&["setup", "--project", "--undo", "--yes"]).code, Some(0));
     assert!(!project.join(".claude").exists());
 }
@@ -127,6 +133,7 @@ fn bad_setups_say_what_to_do() {
         (&["setup", "openclaw", "--yes"], "no provider with a baseUrl"),
         (&["setup", "pi", "--project", "--yes"], "leave out --project"),
         (&["setup", "codex", "--url", "here"], "'here' is not a URL"),
+        (&["setup", "codex", "--url", "http://"], "'http://' is not a URL"),
         (&["run", "--", "no-such-client-of-ctx"], "cannot start the client"),
         (&["run", "--", "openclaw"], "no provider with a baseUrl"),
     ] {

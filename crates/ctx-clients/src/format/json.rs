@@ -14,7 +14,9 @@ fn parse(text: &str) -> Result<CstRootNode> {
 
 pub(super) fn get(text: &str, key: &[String]) -> Result<Option<Value>> {
     let root = parse(text)?;
-    let Some((last, tables)) = key.split_last() else { return Ok(None) };
+    let Some((last, tables)) = key.split_last() else {
+        return Ok(root.value().and_then(|value| value.to_serde_value()));
+    };
     let mut at = root.object_value();
     for name in tables {
         at = at.and_then(|table| table.object_value(name));

@@ -22,7 +22,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the value of a key; `None` if it is missing.
+    /// Returns the value of a key; `None` if it is missing. The key without names is the whole text,
+    /// in JSON.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ctx_clients::{Address, AddressSource, Client, Environment, Proxy};
 use ctx_server::running::RunningServer;
+use ctx_terminal::shutdown::ProcessGroup;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -130,8 +131,13 @@ fn finding(
 /// there is none.
 async fn version(program: &Path) -> Result<String, String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    let child = command.spawn().map_err(|error| error.to_string())?;
+    let _group = ProcessGroup::of(child.id());
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
     let output = output.map_err(|_| format!("no answer after {} s", PATIENCE.as_secs()))?;
     let output = output.map_err(|error| error.to_string())?;
     let first = |bytes: &[u8]| {

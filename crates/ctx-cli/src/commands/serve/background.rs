@@ -107,12 +107,19 @@ fn other_upstreams(
 pub(super) fn stop(args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let Some(server) = running(&home)? else {
+        if args.json {
+            out.json(&json!({ "ended": null }))?;
+        }
         out.note("no `ctx serve` of this home runs");
         return Ok(ExitCode::SUCCESS);
     };
     terminate(&server)?;
     let grace = Duration::from_secs(args.grace.unwrap_or(30).into());
     wait_until_ended(&home, grace + PATIENCE)?;
+    if args.json {
+        out.json(&json!({ "ended": { "url": server.url, "pid": server.pid } }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     out.line(format!("ended {} (process {})", server.url, server.pid))?;
     Ok(ExitCode::SUCCESS)
 }
