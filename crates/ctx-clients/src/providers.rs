@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::files::read_text;
 use crate::settings::OPENCODE_INLINE;
-use crate::{Environment, Family, Format};
+use crate::{Client, Environment, Family, Format, Scope};
 
 /// The providers that pi and opencode have without configuration.
 const BUILT_IN: [(&str, Family); 3] =
     [("openai", Family::OpenAi), ("anthropic", Family::Anthropic), ("google", Family::Gemini)];
 
 /// A provider's name, and its API.
-type Provider = (String, Family);
+pub(crate) type Provider = (String, Family);
 
 /// Returns the providers of pi, by its `models.json`.
 pub(crate) fn pi_providers(path: &Path, environment: &Environment) -> Result<Vec<Provider>> {
@@ -28,8 +28,19 @@ pub(crate) fn pi_providers(path: &Path, environment: &Environment) -> Result<Vec
     Ok(with_built_in(providers(&configured, read_provider, used.as_deref()), used.as_deref()))
 }
 
-/// Returns the providers of opencode, by its merged configuration.
-pub(crate) fn opencode_providers(config: &Value, environment: &Environment) -> Vec<Provider> {
+/// Returns the providers of opencode, by the configuration that applies in a scope: that of the user,
+/// and for a project also its file and the inline one.
+pub(crate) fn opencode_providers(
+    scope: &Scope,
+    environment: &Environment,
+) -> Result<Vec<Provider>> {
+    let mut files = vec![Client::Opencode.settings_path(&Scope::User, environment)?];
+    let mut inline = None;
+    if scope.project().is_some() {
+        files.push(Client::Opencode.settings_path(scope, environment)?);
+        inline = environment.variable(OPENCODE_INLINE);
+    }
+    let config = merged(&files, inline)?;
     let model = environment.flags(&["-m", "--model"]).last().or(config["model"].as_str());
     let used = model.and_then(|model| model.split('/').next());
     let read = |name: &str, provider: &Value| {
@@ -42,12 +53,11 @@ pub(crate) fn opencode_providers(config: &Value, environment: &Environment) -> V
         };
         Some((provider["options"]["baseURL"].as_str()?.to_owned(), family))
     };
-    with_built_in(providers(&config["provider"], read, used), used)
+    Ok(with_built_in(providers(&config["provider"], read, used), used))
 }
 
-/// Returns the configuration of opencode that applies in a scope: its files, and for a project also
-/// the inline one, which wins over them.
-pub(crate) fn opencode_config(files: &[PathBuf], inline: Option<&str>) -> Result<Value> {
+/// Merges the configurations of opencode; the last one wins.
+fn merged(files: &[PathBuf], inline: Option<&str>) -> Result<Value> {
     let mut merged = Value::Null;
     for path in files {
         merge(&mut merged, value_at(path, Format::Json, &[])?.unwrap_or_default());

@@ -6,7 +6,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
 use crate::providers::{
-    codex_provider, openclaw_providers, opencode_config, opencode_providers, pi_providers,
+    Provider, codex_provider, openclaw_providers, opencode_providers, pi_providers,
 };
 use crate::{Client, Environment, Format};
 
@@ -147,6 +147,12 @@ impl Client {
         environment: &Environment,
     ) -> Result<Vec<ConfigFile>> {
         let at = |key: &[&str], family| Setting::address(key, family, (self, proxy));
+        let of_providers = |found: Vec<Provider>, before: &[&str], after: &[&str]| {
+            let setting =
+                |(name, family): &Provider| at(&[before, &[name], after].concat(), *family);
+            (Format::Json, found.iter().map(setting).collect())
+        };
+        let path = self.settings_path(scope, environment)?;
         let (format, settings) = match self {
             Self::Claude => (
                 Format::Json,
@@ -156,44 +162,24 @@ impl Client {
                 ],
             ),
             Self::Codex => {
-                let provider =
-                    codex_provider(&self.settings_path(scope, environment)?, environment)?;
+                let provider = codex_provider(&path, environment)?;
                 let key: Vec<&str> = match &provider {
                     Some(name) => vec!["model_providers", name, "base_url"],
                     None => vec!["openai_base_url"],
                 };
                 (Format::Toml, vec![at(&key, Family::OpenAi)])
             }
-            Self::Gemini => {
-                let setting = at(&["GOOGLE_GEMINI_BASE_URL"], Family::Gemini);
-                (Format::DotEnv, vec![setting])
-            }
+            Self::Gemini => (Format::DotEnv, vec![at(&["GOOGLE_GEMINI_BASE_URL"], Family::Gemini)]),
             Self::Opencode => {
-                let mut files = vec![self.settings_path(&Scope::User, environment)?];
-                let mut inline = None;
-                if scope.project().is_some() {
-                    files.push(self.settings_path(scope, environment)?);
-                    inline = environment.variable(OPENCODE_INLINE);
-                }
-                let found = opencode_providers(&opencode_config(&files, inline)?, environment);
-                let setting = |(name, family): &(String, _)| {
-                    at(&["provider", name, "options", "baseURL"], *family)
-                };
-                (Format::Json, found.iter().map(setting).collect())
+                let found = opencode_providers(scope, environment)?;
+                of_providers(found, &["provider"], &["options", "baseURL"])
             }
             Self::Qwen => (Format::DotEnv, vec![at(&["OPENAI_BASE_URL"], Family::OpenAi)]),
             Self::Pi => {
-                let found = pi_providers(&self.settings_path(scope, environment)?, environment)?;
-                let setting =
-                    |(name, family): &(String, _)| at(&["providers", name, "baseUrl"], *family);
-                (Format::Json, found.iter().map(setting).collect())
+                of_providers(pi_providers(&path, environment)?, &["providers"], &["baseUrl"])
             }
             Self::Openclaw => {
-                let found = openclaw_providers(&self.settings_path(scope, environment)?)?;
-                let setting = |(name, family): &(String, _)| {
-                    at(&["models", "providers", name, "baseUrl"], *family)
-                };
-                (Format::Json, found.iter().map(setting).collect())
+                of_providers(openclaw_providers(&path)?, &["models", "providers"], &["baseUrl"])
             }
             Self::Aider => (Format::Yaml, vec![at(&["openai-api-base"], Family::OpenAi)]),
             Self::Sdk => (
@@ -204,7 +190,7 @@ impl Client {
                 ],
             ),
         };
-        Ok(vec![ConfigFile { path: self.settings_path(scope, environment)?, format, settings }])
+        Ok(vec![ConfigFile { path, format, settings }])
     }
 
     /// Returns the file and the setting that add ctx as an MCP server.

@@ -194,11 +194,32 @@ const NARROW: usize = 80;
 type Row = (String, Option<String>, Option<String>, Cell);
 
 fn comparison(report: &ReplayReport) -> String {
-    let (totals, recorded) = (&report.totals, report.recorded.as_ref());
-    let count = |n: usize| thousands(n as u64);
-    let largest = |f: fn(&ctx_eval::RequestReport) -> u64| {
-        thousands(report.requests.iter().map(f).max().unwrap_or(0))
+    let has_recorded = report.recorded.is_some();
+    let mut header = vec!["", "recorded", "full history", "with ctx"];
+    if !has_recorded {
+        header.remove(1);
+    }
+    let mut rows = rows_of_requests(report);
+    let totals = &report.totals;
+    if totals.recalls > 0 || totals.trimmed_messages > 0 {
+        let did = [
+            ("requests with recall", totals.recalls as u64),
+            ("tokens recalled", totals.recalled_tokens),
+            ("messages trimmed", totals.trimmed_messages),
+        ];
+        rows.extend(did.map(|(what, n)| (what.to_owned(), None, None, thousands(n).into())));
+    }
+    rows.push(row_of_cost(report));
+    let cells = |(what, own, full, with): Row| {
+        let own = has_recorded.then(|| own.unwrap_or_default().into());
+        let full = full.unwrap_or_default().into();
+        [Some(what.into()), own, Some(full), Some(with)].into_iter().flatten().collect()
     };
+    table(&header, rows.into_iter().map(cells).collect(), header.len())
+}
+
+fn row_of_cost(report: &ReplayReport) -> Row {
+    let totals = &report.totals;
     let price = |cost: Option<f64>| cost.map_or_else(|| "-".to_owned(), usd);
     let is_narrow = terminal_columns().is_some_and(|columns| columns < NARROW);
     let cost = match &report.model {
@@ -207,12 +228,26 @@ fn comparison(report: &ReplayReport) -> String {
         _ if totals.requests == 0 => "cost".to_owned(),
         _ => "cost (no price known; see --model)".to_owned(),
     };
+    (
+        cost,
+        report.recorded.as_ref().map(|r| price(r.cost_usd)),
+        Some(price(totals.cost_without_usd)),
+        price(totals.cost_with_usd).into(),
+    )
+}
+
+fn rows_of_requests(report: &ReplayReport) -> Vec<Row> {
+    let (totals, recorded) = (&report.totals, report.recorded.as_ref());
+    let count = |n: usize| thousands(n as u64);
+    let largest = |f: fn(&ctx_eval::RequestReport) -> u64| {
+        thousands(report.requests.iter().map(f).max().unwrap_or(0))
+    };
     let over = match totals.overflows_with {
         0 => Cell::styled("0", GREEN),
         n => Cell::styled(count(n), RED),
     };
     let hit_rate = |cached: u64, tokens: u64| percent(cached as f64 / tokens.max(1) as f64);
-    let mut rows: Vec<Row> = vec![
+    vec![
         (
             "model requests".to_owned(),
             recorded.map(|r| count(r.requests)),
@@ -249,31 +284,7 @@ fn comparison(report: &ReplayReport) -> String {
             Some("0".to_owned()),
             count(totals.compactions).into(),
         ),
-    ];
-    if totals.recalls > 0 || totals.trimmed_messages > 0 {
-        let did = [
-            ("requests with recall", totals.recalls as u64),
-            ("tokens recalled", totals.recalled_tokens),
-            ("messages trimmed", totals.trimmed_messages),
-        ];
-        rows.extend(did.map(|(what, n)| (what.to_owned(), None, None, thousands(n).into())));
-    }
-    rows.push((
-        cost,
-        recorded.map(|r| price(r.cost_usd)),
-        Some(price(totals.cost_without_usd)),
-        price(totals.cost_with_usd).into(),
-    ));
-    let mut header = vec!["", "recorded", "full history", "with ctx"];
-    if recorded.is_none() {
-        header.remove(1);
-    }
-    let cells = |(what, own, full, with): Row| {
-        let own = recorded.map(|_| own.unwrap_or_default().into());
-        let full = full.unwrap_or_default().into();
-        [Some(what.into()), own, Some(full), Some(with)].into_iter().flatten().collect()
-    };
-    table(&header, rows.into_iter().map(cells).collect(), header.len())
+    ]
 }
 
 fn layers(report: &ReplayReport) -> String {

@@ -41,13 +41,25 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
     if client == Client::Sdk && !args.project && !args.mcp {
         return exports(&proxy, &environment, args.json, out);
     }
-    let mut files = client.base_url_files(&scope, &proxy, &environment)?;
+    set_up(args, client, (scope, &records), &proxy, &environment, out)
+}
+
+/// Points a client at the proxy. Its records are in the folder beside the scope.
+fn set_up(
+    args: &Setup,
+    client: Client,
+    (scope, records): (Scope, &Path),
+    proxy: &Proxy,
+    environment: &Environment,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let mut files = client.base_url_files(&scope, proxy, environment)?;
     if args.mcp {
-        files.push(client.mcp_file(&scope, &environment.own_program()?, &environment)?);
+        files.push(client.mcp_file(&scope, &environment.own_program()?, environment)?);
     }
-    let server = running(&home)?;
+    let server = running(&Home::from_env()?)?;
     // An error of the configuration is an error of the plan.
-    let servers = client.upstreams(&records, &environment).unwrap_or_default();
+    let servers = client.upstreams(records, environment).unwrap_or_default();
     let (served, lost): (Vec<_>, Vec<_>) = servers.into_iter().partition(|(family, url)| {
         server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
     });
@@ -55,11 +67,11 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         true => OtherServer::Replace,
         false => OtherServer::ReplaceOneOf(served.into_iter().map(|(_, url)| url).collect()),
     };
-    let setup = ctx_clients::Setup::plan(client, scope, files, &records, &other)?;
+    let setup = ctx_clients::Setup::plan(client, scope, files, records, &other)?;
     let changes: Vec<_> = setup.files().iter().map(change).collect();
     let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
-        setup.apply(&records)?;
+        setup.apply(records)?;
     }
     let project = if args.project { " --project" } else { "" };
     let undo = format!("ctx setup {}{project} --undo", client.id());
@@ -72,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &Setup, out: &Out) -> anyhow::Result<Ex
         out.line(format!("{client} now sends its requests to {}", proxy.url()))?;
         out.note(format!("`{undo}` restores its files"));
     }
-    let applied = client.addresses(&environment)?;
+    let applied = client.addresses(environment)?;
     warn_of_lost(&lost, &applied, out);
     if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
         warn_of_winner(client, applied.first(), out);
@@ -262,20 +274,7 @@ fn undo(
     let edited = undo.files().iter().find(|(_, file)| file.is_edited);
     if let Some((path, file)) = edited.filter(|_| !args.force) {
         show(args, &changes, out)?;
-        let (message, hint) = match &file.now {
-            Some(_) => (
-                "the file was edited after the setup",
-                "nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits",
-            ),
-            None => (
-                "the file was deleted after the setup",
-                "copy it from there to have it back; `--undo --force` only forgets the setup",
-            ),
-        };
-        let error = Error::new(ErrorKind::Conflict, message)
-            .with("path", path.display())
-            .with("before", backup(file));
-        return Err(error.hint(hint).into());
+        return Err(edited_error(path, file).into());
     }
     let is_written = confirm(args, &changes, "restore this?", out)?;
     if is_written {
@@ -285,29 +284,46 @@ fn undo(
         return report(client, &changes, is_written, None, out);
     }
     if is_written {
-        let kept = undo.files().values().flat_map(|file| &file.kept);
-        let kept = kept.map(String::as_str).collect::<Vec<_>>().join(", ");
-        match undo.files().values().any(|file| file.is_edited) {
-            true if !kept.is_empty() => out.line(format!(
-                "what you changed stays, {kept} too; the other settings of ctx are taken back"
-            ))?,
-            true => out.line(format!(
-                "the settings of ctx are taken back; your changes of {client} stay"
-            ))?,
-            false => out.line(format!("{client} is as it was before"))?,
-        }
-        let copies = undo.files().values().filter(|file| file.is_edited);
-        for copy in copies.filter_map(|file| file.backup.as_ref()) {
-            out.note(format!("the file before the setup is still {}", copy.display()));
-        }
+        print_undone(client, &undo, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns where the file before the setup is.
-fn backup(file: &Restoration) -> String {
-    let path = file.backup.as_ref().map(|path| path.display().to_string());
-    path.unwrap_or_else(|| "there was no file".to_owned())
+fn edited_error(path: &Path, file: &Restoration) -> Error {
+    let (message, hint) = match &file.now {
+        Some(_) => (
+            "the file was edited after the setup",
+            "nothing was changed; `--undo --force` takes back only the lines above, and keeps the edits",
+        ),
+        None => (
+            "the file was deleted after the setup",
+            "copy it from there to have it back; `--undo --force` only forgets the setup",
+        ),
+    };
+    let before = file.backup.as_ref().map(|path| path.display().to_string());
+    Error::new(ErrorKind::Conflict, message)
+        .with("path", path.display())
+        .with("before", before.unwrap_or_else(|| "there was no file".to_owned()))
+        .hint(hint)
+}
+
+fn print_undone(client: Client, undo: &Undo, out: &Out) -> std::io::Result<()> {
+    let edited: Vec<_> = undo.files().values().filter(|file| file.is_edited).collect();
+    let kept = edited.iter().flat_map(|file| &file.kept);
+    let kept = kept.map(String::as_str).collect::<Vec<_>>().join(", ");
+    out.line(match (edited.is_empty(), kept.is_empty()) {
+        (true, _) => format!("{client} is as it was before"),
+        (false, true) => {
+            format!("the settings of ctx are taken back; your changes of {client} stay")
+        }
+        (false, false) => {
+            format!("what you changed stays, {kept} too; the other settings of ctx are taken back")
+        }
+    })?;
+    for copy in edited.iter().filter_map(|file| file.backup.as_ref()) {
+        out.note(format!("the file before the setup is still {}", copy.display()));
+    }
+    Ok(())
 }
 
 /// Prints the environment variables of programs on the SDKs.

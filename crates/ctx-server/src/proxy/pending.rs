@@ -148,7 +148,7 @@ impl PendingRequest {
         if let Some(first) = self.earlier.map(|earlier| earlier.first).or(usage) {
             record.prompt_tokens = Some(first.prompt());
             record.cached_tokens = Some(first.cache_read);
-            let last = usage.map_or(Some(0.0), |usage| cost(&record, &usage));
+            let last = watch.map_or(Some(0.0), |watch| cost(&record, watch));
             record.cost_usd = last.map(|last| last + self.earlier.map_or(0.0, |all| all.cost));
             if let Some((conversation, estimated)) = &self.conversation
                 && outcome == RequestOutcome::Ok
@@ -166,10 +166,11 @@ impl PendingRequest {
     }
 }
 
-/// Returns the cost of a usage at the catalogue's prices.
-fn cost(record: &Record, usage: &Usage) -> Option<f64> {
-    let model = record.model.as_deref().and_then(|name| Catalogue::embedded().find(name));
-    model.map(|model| model.prices.cost(usage).0)
+/// Returns the cost of an answer, with the compactions made for it, at the catalogue's prices.
+fn cost(record: &Record, watch: &Watch) -> Option<f64> {
+    let prices = Catalogue::embedded().find(record.model.as_deref()?)?.prices;
+    let usages = watch.usage().into_iter().chain(watch.compaction_usage().iter().copied());
+    Some(usages.map(|usage| prices.cost(&usage).0).sum())
 }
 
 impl Drop for PendingRequest {
@@ -225,11 +226,12 @@ impl AnswerStream {
         {
             request.add_round(&answer);
         }
-        if let Some((usage, record)) = self.answer.watch.usage().zip(self.pending.record.as_ref()) {
+        let watch = &self.answer.watch;
+        if let Some((usage, record)) = watch.usage().zip(self.pending.record.as_ref()) {
             let none = EarlierRounds { first: usage, output: 0, cost: 0.0 };
             let earlier = self.pending.earlier.get_or_insert(none);
             earlier.output += usage.output;
-            earlier.cost += cost(record, &usage).unwrap_or_default();
+            earlier.cost += cost(record, watch).unwrap_or_default();
         }
         (self.continues, self.kept) = (false, 0);
         self.answer = answer;

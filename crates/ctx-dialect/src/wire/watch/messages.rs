@@ -2,6 +2,7 @@
 
 use super::{AnswerFindings, says};
 use crate::json::Object;
+use ctx_core::Usage;
 
 /// Reads an answer that was not streamed.
 pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>) {
@@ -64,4 +65,12 @@ fn is_filled(block: &Object<'_>) -> bool {
 fn usage(found: &mut AnswerFindings, of: &Object<'_>) {
     let Some(counts) = of.object("usage") else { return };
     found.usage = Some(crate::anthropic::usage(&counts, found.usage.unwrap_or_default()));
+    let iterations = counts.array("iterations").unwrap_or_default();
+    let iterations = iterations.into_iter().filter_map(Object::of);
+    let compactions = iterations.filter(|of| of.text("type").as_deref() == Some("compaction"));
+    let compactions: Vec<_> =
+        compactions.map(|of| crate::anthropic::usage(&of, Usage::default())).collect();
+    if !compactions.is_empty() {
+        found.compaction_usage = compactions;
+    }
 }

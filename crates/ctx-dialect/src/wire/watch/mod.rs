@@ -74,6 +74,7 @@ pub struct Watch {
 struct AnswerFindings {
     state: AnswerState,
     usage: Option<Usage>,
+    compaction_usage: Vec<Usage>,
     failure: Option<Failure>,
     finish: Option<String>,
     finished: bool,
@@ -120,6 +121,12 @@ impl Watch {
     /// Returns the usage in the last report so far.
     pub fn usage(&self) -> Option<Usage> {
         self.found.usage
+    }
+
+    /// Returns the usage of each compaction that Anthropic's API made for this answer, which
+    /// [`usage`](Self::usage) does not contain.
+    pub fn compaction_usage(&self) -> &[Usage] {
+        &self.found.compaction_usage
     }
 
     /// Returns the error in the answer, before or after content.

@@ -127,6 +127,19 @@ fn anthropic_counts_come_twice_and_its_window_may_be_full() {
 }
 
 #[test]
+fn the_usage_of_anthropics_compactions_is_apart() {
+    let usage = r#"{"input_tokens":3,"output_tokens":2,"iterations":[{"type":"compaction","input_tokens":90,"cache_read_input_tokens":10,"output_tokens":8},{"type":"message","input_tokens":3,"output_tokens":2}]}"#;
+    let delta = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
+    let whole = format!(r#"{{"type":"message","content":[],"usage":{usage}}}"#);
+    for answer in [whole, format!("data: {delta}\n\n")] {
+        let watch = watched(Protocol::Messages, &answer);
+        let [compaction] = watch.compaction_usage() else { panic!("{watch:?}") };
+        assert_eq!((watch.usage().unwrap().prompt(), watch.usage().unwrap().output), (3, 2));
+        assert_eq!((compaction.prompt(), compaction.cache_read, compaction.output), (100, 10, 8));
+    }
+}
+
+#[test]
 fn gemini_streams_events_and_lists() {
     let first = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"a]}\"["}]}}]}"#;
     let last = r#"{"candidates":[{"content":{"parts":[{"text":""}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":8,"cachedContentTokenCount":3,"candidatesTokenCount":2,"thoughtsTokenCount":1,"totalTokenCount":11}}"#;

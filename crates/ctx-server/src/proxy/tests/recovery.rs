@@ -143,6 +143,22 @@ async fn a_request_to_a_catalogued_model_has_a_price() {
 }
 
 #[tokio::test]
+async fn the_price_of_an_answer_includes_the_providers_compaction() {
+    let usage = json!({ "input_tokens": 1_000, "output_tokens": 0, "iterations": [
+        { "type": "compaction", "input_tokens": 99_000, "output_tokens": 0 },
+        { "type": "message", "input_tokens": 1_000, "output_tokens": 0 }] });
+    let text = json!([{ "type": "text", "text": "done" }]);
+    let answer = json!({ "type": "message", "role": "assistant", "content": text, "usage": usage });
+    let answer = Step::raw(200, "application/json", answer.to_string());
+    let rig = Rig::new(FakeProvider::builder().script([answer]).start().unwrap(), Set::default()).await;
+    let body = json!({ "model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [user("hi")] });
+    rig.post("/v1/messages", &body).await;
+    let record = &rig.records().await[0];
+    assert_eq!(record.prompt_tokens, Some(1_000));
+    assert!((record.cost_usd.unwrap() - 100_000.0 * 3e-6).abs() < 1e-9, "{record:?}");
+}
+
+#[tokio::test]
 async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
     let provider = FakeProvider::builder().respond(|request| {
         // A summary request has no tools.
