@@ -62,9 +62,7 @@ pub(crate) fn run(
                 continue;
             }
             Ok(ParsedLine::Message { input, asks_model }) => {
-                let show = Show::new(out, Detail::Everything, talk.verbose, talk.spinner);
-                let show = show.waiting_if(asks_model);
-                waiting.block_on(turn(talk, *input, show, stopped, out))
+                waiting.block_on(turn(talk, *input, asks_model, stopped, out))
             }
             Err(error) => Err(error.into()),
         };
@@ -77,14 +75,16 @@ pub(crate) fn run(
             }
         }
     }
-    waiting.block_on(async {
-        if let Err(error) = talk.runtime.close(talk.key).await {
-            out.warn(format!("the session was not closed: {error}"));
-        }
-        // Maintenance could run during the whole conversation, so it gets no extra time.
-        talk.runtime.end_maintenance(Duration::ZERO).await;
-    });
+    waiting.block_on(close(talk, out));
     Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))
+}
+
+async fn close(talk: &Talk<'_>, out: &Out) {
+    if let Err(error) = talk.runtime.close(talk.key).await {
+        out.warn(format!("the session was not closed: {error}"));
+    }
+    // Maintenance could run during the whole conversation, so it gets no extra time.
+    talk.runtime.end_maintenance(Duration::ZERO).await;
 }
 
 /// Runs one message. Returns `None` if Ctrl-C dropped the turn: stored messages remain, and open
@@ -92,10 +92,12 @@ pub(crate) fn run(
 async fn turn(
     talk: &Talk<'_>,
     input: Input,
-    mut show: Show<'_>,
+    asks_model: bool,
     stopped: impl Future<Output = ()>,
     out: &Out,
 ) -> anyhow::Result<Option<TurnOutcome>> {
+    let show = Show::new(out, Detail::Everything, talk.verbose, talk.spinner);
+    let mut show = show.waiting_if(asks_model);
     let outcome = tokio::select! {
         // Ctrl-C takes precedence over the result.
         biased;

@@ -95,9 +95,7 @@ impl Tools {
         let in_time = in_time.await.is_ok();
         group.end();
         drop(lifeline);
-        let (printed, is_cut, is_long) = (kept.printed, kept.cut_to(), kept.printed > LONG);
-        let mut text = kept.into_text();
-        let code = match status {
+        let failure = match status {
             Some(Ok(status)) if status.success() => None,
             Some(Ok(status)) => Some(status.to_string()),
             Some(Err(error)) => Some(error.to_string()),
@@ -106,26 +104,33 @@ impl Tools {
                 counted(limit.as_secs() as usize, "second")
             )),
         };
-        if !in_time && code.is_none() {
-            text.push_str("\n[the output was still open at the time limit]");
-        }
-        if text.is_empty() {
-            text.push_str("(no output)");
-        }
-        if let Some(kept) = is_cut {
-            text.push_str(&format!(
-                "\n[{printed} bytes were printed; {kept} of them are kept, here and in the stored \
-                 result; to keep all of them, redirect the output to a file]"
-            ));
-        }
-        // Later truncation keeps a result's end if that end has an exit status.
-        if is_long && code.is_none() {
-            text.push_str("\n[exit code 0]");
-        }
-        Ok(match code {
-            None => ToolOutput::text(text),
-            Some(how) => ToolOutput::error(format!("{}\n[{how}]", text.trim_end())),
-        })
+        Ok(result(kept, failure, in_time))
+    }
+}
+
+/// Returns what a command printed as the result of the call, with what is missing in it.
+fn result(kept: BoundedOutput, failure: Option<String>, in_time: bool) -> ToolOutput {
+    let (printed, is_cut, is_long) = (kept.printed, kept.cut_to(), kept.printed > LONG);
+    let mut text = kept.into_text();
+    if !in_time && failure.is_none() {
+        text.push_str("\n[the output was still open at the time limit]");
+    }
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    if let Some(kept) = is_cut {
+        text.push_str(&format!(
+            "\n[{printed} bytes were printed; {kept} of them are kept, here and in the stored \
+             result; to keep all of them, redirect the output to a file]"
+        ));
+    }
+    // Later truncation keeps a result's end if that end has an exit status.
+    if is_long && failure.is_none() {
+        text.push_str("\n[exit code 0]");
+    }
+    match failure {
+        None => ToolOutput::text(text),
+        Some(how) => ToolOutput::error(format!("{}\n[{how}]", text.trim_end())),
     }
 }
 

@@ -1,12 +1,13 @@
 //! `ctx assemble`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_compaction::Details;
 use ctx_core::{
-    AssembleRequest, Error, ErrorKind, IdSource, Manifest, RawJson, SequentialIds, Tokens,
-    TurnContext,
+    AssembleRequest, Compacted, EntryId, Error, ErrorKind, IdSource, Manifest, Projection, RawJson,
+    SequentialIds, Timestamp, Tokens, TurnContext,
 };
 use ctx_runtime::Stores;
 use ctx_session::{FileBlobs, Home, RandomIds, Transcript, clock, store_compaction};
@@ -55,8 +56,8 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let sent = transcript.projections(leaf.as_ref())?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
-    for entry in &entries {
-        view.append(entry.clone())?;
+    for entry in entries {
+        view.append(entry)?;
     }
     let now = clock::now();
     let turn = TurnContext { last_request: last, ids, ..TurnContext::at(now) };
@@ -67,26 +68,19 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let mut view = assembled?.into_view();
     view.finish()?;
     let compactions = view.take_compactions();
-    let projections = view.take_projections();
     for details in compactions.iter().filter_map(|c| Details::from_json(c.details.as_ref()?)) {
         if let Some(warning) = receipt::fell_back(&details.receipt, fitted.writer.as_deref()) {
             out.warn(warning);
         }
     }
+    let projections = view.take_projections();
     if args.record {
         let left = view.dropped().iter().filter(|node| node.source_tokens > Tokens::ZERO);
         let left: Vec<_> = left.map(|node| node.entry().clone()).collect();
         let why = if compactions.is_empty() { Left::Request } else { Left::Compaction };
         archive(fitted.memory.as_deref(), &left, why, out);
-        for compacted in &compactions {
-            let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
-            out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));
-        }
-    }
-    if args.record && !projections.is_empty() {
-        let file = ctx_session::save_projections(&home, &args.session, &projections)?;
-        let stored = counted(projections.len(), "projection");
-        out.note(format!("{stored} stored in {}", file.display()));
+        let position = (leaf.as_ref(), now);
+        record(&home, &args.session, position, &compactions, &projections, out)?;
     }
     let manifest = view.manifest();
     if args.json {
@@ -100,6 +94,27 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Stores compactions after a message, and how other messages were sent.
+fn record(
+    home: &Home,
+    session: &Path,
+    (leaf, now): (Option<&EntryId>, Timestamp),
+    compactions: &[Compacted],
+    projections: &[Projection],
+    out: &Out,
+) -> ctx_core::Result<()> {
+    for compacted in compactions {
+        let id = store_compaction(home, session, leaf, compacted, now)?;
+        out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));
+    }
+    if !projections.is_empty() {
+        let file = ctx_session::save_projections(home, session, projections)?;
+        let stored = counted(projections.len(), "projection");
+        out.note(format!("{stored} stored in {}", file.display()));
+    }
+    Ok(())
 }
 
 /// Returns where dropped texts are stored, and the source of their names. Only `--record` stores

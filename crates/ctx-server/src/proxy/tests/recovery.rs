@@ -150,7 +150,8 @@ async fn the_price_of_an_answer_includes_the_providers_compaction() {
     let text = json!([{ "type": "text", "text": "done" }]);
     let answer = json!({ "type": "message", "role": "assistant", "content": text, "usage": usage });
     let answer = Step::raw(200, "application/json", answer.to_string());
-    let rig = Rig::new(FakeProvider::builder().script([answer]).start().unwrap(), Set::default()).await;
+    let rig =
+        Rig::new(FakeProvider::builder().script([answer]).start().unwrap(), Set::default()).await;
     let body = json!({ "model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [user("hi")] });
     rig.post("/v1/messages", &body).await;
     let record = &rig.records().await[0];
