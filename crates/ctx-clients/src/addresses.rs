@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::files::read_text;
 use crate::record::RecordedSetting;
-use crate::settings::{ConfigFile, OPENCODE_INLINE};
+use crate::settings::{ConfigFile, Setting, nearest_env};
 use crate::setup::{is_public, several_servers};
-use crate::{Client, Environment, Family, Proxy, Scope, record};
+use crate::{Client, Environment, Family, FileEdit, Format, Proxy, Scope, opencode, record};
 
 /// The address of a server in the configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Address {
     pub family: Family,
     /// Its URL.
     pub url: String,
+    /// The key of the setting, or the name of the variable.
+    pub key: Vec<String>,
     /// Where it is set.
     pub source: AddressSource,
 }
@@ -75,8 +77,17 @@ impl Client {
     ///
     /// `Corrupt` if a file is malformed; `Io` if it cannot be read.
     pub fn addresses(self, environment: &Environment) -> Result<Vec<Address>> {
+        self.addresses_with(environment, &[])
+    }
+
+    /// Returns the addresses that apply after edits of files.
+    pub(crate) fn addresses_with(
+        self,
+        environment: &Environment,
+        edits: &[FileEdit],
+    ) -> Result<Vec<Address>> {
         let mut applied: Vec<Address> = Vec::new();
-        for address in self.all_addresses(environment)? {
+        for address in self.all_addresses(environment, edits)? {
             let is_known = applied.iter().any(|known| {
                 known.family == address.family
                     && (known.source != address.source || known.url == address.url)
@@ -130,7 +141,7 @@ impl Client {
         let original = |address: Address| {
             let mut url = address.url;
             // A setup may have replaced the address of an earlier one.
-            for setting in settings.iter().rev() {
+            for setting in settings.iter().rev().filter(|setting| setting.key == address.key) {
                 if setting.after == *url {
                     setting.before.as_ref()?.as_str()?.clone_into(&mut url);
                 }
@@ -144,7 +155,11 @@ impl Client {
     }
 
     /// Returns the settings that setups wrote for the user and for the folder.
-    fn written(self, records: &Path, environment: &Environment) -> Result<Vec<RecordedSetting>> {
+    pub(crate) fn written(
+        self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<RecordedSetting>> {
         let mut settings = record::settings(records, self, &Scope::User)?;
         let project = Scope::Project(environment.folder.clone());
         settings.extend(record::settings(records, self, &project)?);
@@ -170,10 +185,10 @@ impl Client {
     }
 
     /// Returns the addresses of all sources, in the order in which they apply.
-    fn all_addresses(self, environment: &Environment) -> Result<Vec<Address>> {
-        let named = |&(name, family)| {
-            let url = environment.variable(name)?.to_owned();
-            Some(Address { family, url, source: AddressSource::Variable(name) })
+    fn all_addresses(self, environment: &Environment, edits: &[FileEdit]) -> Result<Vec<Address>> {
+        let named = |&(name, family): &(&'static str, Family)| {
+            let (url, key) = (environment.variable(name)?.to_owned(), vec![name.to_owned()]);
+            Some(Address { family, url, key, source: AddressSource::Variable(name) })
         };
         // A `.env` does not replace variables, and Aider's own variables win over its file.
         let is_first =
@@ -181,13 +196,21 @@ impl Client {
         let (first, last): (Vec<_>, Vec<_>) =
             self.variables().iter().partition(|(name, _)| is_first(name));
         let mut found: Vec<_> = first.into_iter().filter_map(named).collect();
-        for (source, text, file) in self.sources(environment)? {
+        for (source, text, file) in self.sources(environment, edits)? {
             for setting in &file.settings {
                 let Some(family) = setting.address_of else { continue };
                 let value = file.format.get(&text, &setting.key);
                 let value = value.map_err(|error| error.with("path", &source))?;
-                let url = value.as_ref().and_then(Value::as_str).map(str::to_owned);
-                found.extend(url.map(|url| Address { family, url, source: source.clone() }));
+                let url = value.as_ref().and_then(Value::as_str).filter(|url| !url.is_empty());
+                found.extend(url.map(|url| Address {
+                    family,
+                    url: match self {
+                        Self::Opencode => opencode::substituted(url, environment),
+                        _ => url.to_owned(),
+                    },
+                    key: setting.key.clone(),
+                    source: source.clone(),
+                }));
             }
         }
         found.extend(last.into_iter().filter_map(named));
@@ -198,6 +221,7 @@ impl Client {
     fn sources(
         self,
         environment: &Environment,
+        edits: &[FileEdit],
     ) -> Result<Vec<(AddressSource, String, ConfigFile)>> {
         let mut files = Vec::new();
         for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
@@ -213,20 +237,33 @@ impl Client {
         match self {
             Self::Claude => files.insert(1, at(environment.folder.join(".claude/settings.json"))),
             Self::Codex => files.splice(0..0, environment.codex_profile().map(at)).for_each(drop),
-            Self::Gemini => files = vec![at(gemini_file(environment))],
+            Self::Gemini | Self::Qwen => {
+                let nearest = nearest_env(self, &environment.folder, environment);
+                files = nearest.map(at).into_iter().collect();
+            }
+            Self::Opencode => {
+                let project = Scope::Project(environment.folder.clone());
+                files = opencode::files(&project, environment).into_iter().rev().map(at).collect();
+            }
+            Self::Aider => files.extend(aider_env_files(environment)),
             _ => {}
         }
         let mut sources = Vec::new();
         let given = match self {
             Self::Claude => environment.claude_settings()?,
             Self::Opencode => environment
-                .variable(OPENCODE_INLINE)
-                .map(|text| (AddressSource::Variable(OPENCODE_INLINE), text.to_owned())),
+                .variable(opencode::INLINE)
+                .map(|text| (AddressSource::Variable(opencode::INLINE), text.to_owned())),
+            Self::Codex => Some((AddressSource::Argument("-c"), environment.codex_settings())),
             _ => None,
         };
         sources.extend(given.map(|(source, text)| (source, text, first)));
         for file in files {
-            let text = read_text(&file.path)?.unwrap_or_default();
+            let edit = edits.iter().find(|edit| edit.is_of(&file.path));
+            let text = match edit {
+                Some(edit) => edit.after.clone(),
+                None => read_text(&file.path)?.unwrap_or_default(),
+            };
             sources.push((AddressSource::File(file.path.clone()), text, file));
         }
         Ok(sources)
@@ -234,7 +271,7 @@ impl Client {
 }
 
 /// Whether a setup wrote an address.
-fn is_written(settings: &[RecordedSetting], url: &str) -> bool {
+pub(crate) fn is_written(settings: &[RecordedSetting], url: &str) -> bool {
     settings.iter().any(|setting| setting.after == *url)
 }
 
@@ -250,9 +287,17 @@ impl Environment {
     }
 }
 
-/// Returns the file that Gemini CLI reads: the nearest one alone.
-fn gemini_file(environment: &Environment) -> PathBuf {
-    let folders = environment.folder.ancestors().chain([environment.home.as_path()]);
-    let mut files = folders.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]);
-    files.find(|path| path.is_file()).unwrap_or_else(|| environment.home.join(".gemini/.env"))
+/// Returns the `.env` files of Aider, the strongest first: they win over variables.
+fn aider_env_files(environment: &Environment) -> Vec<ConfigFile> {
+    let root = environment.folder.ancestors().find(|folder| folder.join(".git").exists());
+    let folders = [Some(environment.folder.as_path()), root, Some(environment.home.as_path())];
+    let variables = Client::Aider.variables().iter();
+    let settings: Vec<_> =
+        variables.map(|(name, family)| Setting::of_variable(name, *family)).collect();
+    let file = |folder: &Path| ConfigFile {
+        path: folder.join(".env"),
+        format: Format::DotEnv,
+        settings: settings.clone(),
+    };
+    folders.into_iter().flatten().map(file).collect()
 }

@@ -9,8 +9,8 @@ use ctx_disk::io_error;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::settings::{OPENCODE_INLINE, base_url};
-use crate::{AddressSource, Client, ConfigFile, Environment, Family, Format, Proxy, Scope};
+use crate::settings::base_url;
+use crate::{Client, ConfigFile, Environment, Family, Format, Proxy, Scope, Setting, opencode};
 
 /// How one process of a client is started.
 #[derive(Debug, Default)]
@@ -47,28 +47,24 @@ impl Client {
                 if environment.variable("ENABLE_TOOL_SEARCH").is_none() {
                     launch.variables.push(("ENABLE_TOOL_SEARCH", "true".into()));
                 }
-                claude_args(&mut launch.args, &url(Family::Anthropic), environment)?;
+                launch.claude(&url(Family::Anthropic), environment)?;
             }
             Self::Codex => {
                 let files = self.base_url_files(&Scope::User, proxy, environment)?;
-                // The value is TOML.
-                let flags = files.into_iter().flat_map(|file| file.settings).map(|set| {
-                    let names = set.key.iter().map(|name| toml_edit::Key::new(name).to_string());
-                    format!("{}={}", names.collect::<Vec<_>>().join("."), set.value)
-                });
-                let flags = flags.flat_map(|flag| ["-c".into(), flag.into()]);
-                launch.args.splice(0..0, flags.collect::<Vec<OsString>>());
+                for setting in files.into_iter().flat_map(|file| file.settings) {
+                    launch.codex_setting(&setting);
+                }
             }
             Self::Opencode => {
                 let project = Scope::Project(environment.folder.clone());
-                let mut content = environment.variable(OPENCODE_INLINE).unwrap_or("{}").to_owned();
+                let mut content = environment.variable(opencode::INLINE).unwrap_or("{}").to_owned();
                 let files = self.base_url_files(&project, proxy, environment)?;
                 for setting in files.iter().flat_map(|file| &file.settings) {
                     content = Format::Json
                         .set(&content, &setting.key, Some(&setting.value))
-                        .map_err(|error| error.with("variable", OPENCODE_INLINE))?;
+                        .map_err(|error| error.with("variable", opencode::INLINE))?;
                 }
-                launch.variables = vec![(OPENCODE_INLINE, content.into())];
+                launch.variables = vec![(opencode::INLINE, content.into())];
             }
             Self::Pi => {
                 let is_command = |arg: &OsString| PI_COMMANDS.iter().any(|command| arg == command);
@@ -125,6 +121,46 @@ impl Launch {
         Ok(path.into())
     }
 
+    /// Gives Claude Code a settings file with the base URL and what the user's `--settings` has: files
+    /// win over the environment, this flag wins over files, and the last such flag over the others.
+    /// Arguments could be read by other users.
+    fn claude(&mut self, url: &str, environment: &Environment) -> Result<()> {
+        let given = environment.claude_settings()?;
+        let text = given.as_ref().map_or("{}", |(_, text)| text);
+        let key = ["env", "ANTHROPIC_BASE_URL"].map(str::to_owned);
+        let settings = Format::Json.set(text, &key, Some(&url.into()));
+        let settings = settings.map_err(|error| match &given {
+            Some((source, _)) => error.with("settings", source),
+            None => error,
+        })?;
+        let file = self.write("settings.json", &settings)?;
+        let end = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
+        let at = if given.is_some() { end } else { 0 };
+        self.args.splice(at..at, ["--settings".into(), file]);
+        Ok(())
+    }
+
+    /// Adds a setting of Codex in place of the user's.
+    fn codex_setting(&mut self, setting: &Setting) {
+        let names = setting.key.iter().map(|name| toml_edit::Key::new(name).to_string());
+        let key = names.collect::<Vec<_>>().join(".");
+        let is_same = |arg: &OsString| {
+            let (name, _) = arg.to_str().unwrap_or_default().split_once('=').unwrap_or_default();
+            name.trim() == key
+        };
+        let end = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
+        // The last one wins.
+        for at in (1..end).rev() {
+            let is_flag = self.args[at - 1] == "-c" || self.args[at - 1] == "--config";
+            if is_flag && is_same(&self.args[at]) {
+                self.args.drain(at - 1..=at);
+            }
+        }
+        // The value is TOML.
+        let flag = format!("{key}={}", setting.value);
+        self.args.splice(0..0, ["-c".into(), flag.into()]);
+    }
+
     /// Gives OpenClaw a configuration that includes the user's, and only adds the addresses.
     fn openclaw(&mut self, file: &ConfigFile, environment: &Environment) -> Result<()> {
         let config = fs::canonicalize(&file.path)
@@ -145,24 +181,6 @@ impl Launch {
             vec![("OPENCLAW_CONFIG_PATH", path), (ROOTS, roots), ("OPENCLAW_STATE_DIR", state)];
         Ok(())
     }
-}
-
-/// Adds the base URL to what Claude Code gets as `--settings`: files win over the environment, this
-/// flag wins over files, and the last such flag over the others.
-fn claude_args(args: &mut Vec<OsString>, url: &str, environment: &Environment) -> Result<()> {
-    let given = environment.claude_settings()?;
-    let named = |error: ctx_core::Error, source: &AddressSource| error.with("settings", source);
-    let text = given.as_ref().map_or("{}", |(_, text)| text);
-    let key = ["env", "ANTHROPIC_BASE_URL"].map(str::to_owned);
-    let settings = Format::Json.set(text, &key, Some(&url.into()));
-    let settings = match &given {
-        Some((source, _)) => settings.map_err(|error| named(error, source))?,
-        None => settings?,
-    };
-    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
-    let at = if given.is_some() { end } else { 0 };
-    args.splice(at..at, ["--settings".into(), settings.into()]);
-    Ok(())
 }
 
 /// Returns an extension that sets the base URLs of pi's providers.
@@ -212,7 +230,8 @@ mod tests {
         let [.., flag, settings, dashes, prompt] = &launch.args[..] else { unreachable!() };
         assert_eq!((flag, dashes, prompt), (&"--settings".into(), &"--".into(), &"hi".into()));
         let merged = json!({ "model": "m", "env": { "ANTHROPIC_BASE_URL": URL } });
-        assert_eq!(json_of(settings), merged);
+        let settings: Value = serde_json::from_slice(&fs::read(settings).unwrap()).unwrap();
+        assert_eq!(settings, merged);
     }
 
     #[test]

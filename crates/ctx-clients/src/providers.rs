@@ -6,8 +6,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use crate::files::read_text;
-use crate::settings::OPENCODE_INLINE;
-use crate::{Client, Environment, Family, Format, Scope};
+use crate::{Environment, Family, Format};
 
 /// The providers that pi and opencode have without configuration.
 const BUILT_IN: [(&str, Family); 3] =
@@ -28,63 +27,9 @@ pub(crate) fn pi_providers(path: &Path, environment: &Environment) -> Result<Vec
     Ok(with_built_in(providers(&configured, read_provider, used.as_deref()), used.as_deref()))
 }
 
-/// Returns the providers of opencode, by the configuration that applies in a scope: that of the user,
-/// and for a project also its file and the inline one.
-pub(crate) fn opencode_providers(
-    scope: &Scope,
-    environment: &Environment,
-) -> Result<Vec<Provider>> {
-    let mut files = vec![Client::Opencode.settings_path(&Scope::User, environment)?];
-    let mut inline = None;
-    if scope.project().is_some() {
-        files.push(Client::Opencode.settings_path(scope, environment)?);
-        inline = environment.variable(OPENCODE_INLINE);
-    }
-    let config = merged(&files, inline)?;
-    let model = environment.flags(&["-m", "--model"]).last().or(config["model"].as_str());
-    let used = model.and_then(|model| model.split('/').next());
-    let read = |name: &str, provider: &Value| {
-        let family = match (provider["npm"].as_str(), built_in(name)) {
-            (Some("@ai-sdk/openai" | "@ai-sdk/openai-compatible"), _) => Family::OpenAi,
-            (Some("@ai-sdk/anthropic"), _) => Family::Anthropic,
-            (Some("@ai-sdk/google"), _) => Family::Gemini,
-            (Some(_), _) | (None, None) => return None,
-            (None, Some(family)) => family,
-        };
-        Some((provider["options"]["baseURL"].as_str()?.to_owned(), family))
-    };
-    Ok(with_built_in(providers(&config["provider"], read, used), used))
-}
-
-/// Merges the configurations of opencode; the last one wins.
-fn merged(files: &[PathBuf], inline: Option<&str>) -> Result<Value> {
-    let mut merged = Value::Null;
-    for path in files {
-        merge(&mut merged, value_at(path, Format::Json, &[])?.unwrap_or_default());
-    }
-    if let Some(text) = inline {
-        let value = Format::Json.get(text, &[]);
-        let value = value.map_err(|error| error.with("variable", OPENCODE_INLINE))?;
-        merge(&mut merged, value.unwrap_or_default());
-    }
-    Ok(merged)
-}
-
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (_, Value::Null) => {}
-        (Value::Object(into), Value::Object(from)) => {
-            for (name, value) in from {
-                merge(into.entry(name).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from,
-    }
-}
-
 /// Adds the built-in providers whose API no configured one has. The one in use comes in place of
 /// these: the proxy sends each API to one server.
-fn with_built_in(mut found: Vec<Provider>, used: Option<&str>) -> Vec<Provider> {
+pub(crate) fn with_built_in(mut found: Vec<Provider>, used: Option<&str>) -> Vec<Provider> {
     for (name, family) in BUILT_IN {
         if found.iter().any(|(known, _)| known == name) {
             continue;
@@ -116,7 +61,7 @@ pub(crate) fn openclaw_providers(path: &Path) -> Result<Vec<Provider>> {
 
 /// Returns the providers that have a base URL, as `read` finds it. Of several servers with one API
 /// only that of the provider in use is returned, if this is known.
-fn providers(
+pub(crate) fn providers(
     configured: &Value,
     read: impl Fn(&str, &Value) -> Option<(String, Family)>,
     used: Option<&str>,
@@ -139,7 +84,7 @@ fn read_provider(name: &str, provider: &Value) -> Option<(String, Family)> {
 }
 
 /// Returns the API of a built-in provider.
-fn built_in(name: &str) -> Option<Family> {
+pub(crate) fn built_in(name: &str) -> Option<Family> {
     BUILT_IN.into_iter().find(|(known, _)| *known == name).map(|(_, family)| family)
 }
 
@@ -155,6 +100,10 @@ fn api(name: &str, api: Option<&str>) -> Option<Family> {
 }
 
 /// Returns the name of the provider that Codex uses, if it is one of the user's own.
+///
+/// # Errors
+///
+/// `Capability` if it is another built-in one than OpenAI: its address cannot be set.
 pub(crate) fn codex_provider(config: &Path, environment: &Environment) -> Result<Option<String>> {
     let profile = environment.codex_profile();
     let files = profile.iter().map(PathBuf::as_path).chain([config]);
@@ -166,8 +115,16 @@ pub(crate) fn codex_provider(config: &Path, environment: &Environment) -> Result
         Some(name) => Some(name.to_owned()),
         None => get(&["model_provider"])?,
     };
-    let Some(name) = name else { return Ok(None) };
-    Ok(get(&["model_providers", &name, "base_url"])?.map(|_| name))
+    let Some(name) = name.filter(|name| name != "openai") else { return Ok(None) };
+    let is_known =
+        files.clone().map(|path| value_at(path, Format::Toml, &["model_providers", &name]));
+    if is_known.collect::<Result<Vec<_>>>()?.iter().all(Option::is_none) {
+        let message =
+            format!("Codex uses the provider '{name}', which has no table with a base_url");
+        return Err(Error::new(ErrorKind::Capability, message)
+            .hint(format!("add one: [model_providers.{name}] with name and base_url")));
+    }
+    Ok(Some(name))
 }
 
 pub(crate) fn value_at(path: &Path, format: Format, key: &[&str]) -> Result<Option<Value>> {
@@ -193,6 +150,16 @@ impl Environment {
         let given = self.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
         let (_, value) = given.filter(|(name, _)| name.trim() == key).last()?;
         Some(value.trim().trim_matches(['"', '\'']))
+    }
+
+    /// Returns all settings that the arguments of Codex have, as TOML.
+    pub(crate) fn codex_settings(&self) -> String {
+        let given = self.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
+        given.fold(String::new(), |text, (key, value)| {
+            let key: Vec<_> = key.trim().split('.').map(str::to_owned).collect();
+            let value = value.trim().trim_matches(['"', '\'']).into();
+            Format::Toml.set(&text, &key, Some(&value)).unwrap_or(text)
+        })
     }
 
     /// Returns the file of the profile that the arguments of Codex name.

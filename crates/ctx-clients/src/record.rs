@@ -29,6 +29,9 @@ pub(crate) struct RecordedFile {
     pub(crate) format: Format,
     /// The copy of the file before; none if there was no file.
     pub(crate) backup: Option<PathBuf>,
+    /// The hash of that copy; none in earlier versions.
+    #[serde(default)]
+    pub(crate) backup_sha256: Option<String>,
     /// The first folder on the path that did not exist; none in earlier versions.
     #[serde(default)]
     pub(crate) created: Option<PathBuf>,

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-use crate::providers::{
-    Provider, codex_provider, openclaw_providers, opencode_providers, pi_providers,
-};
-use crate::{Client, Environment, Format};
+use crate::opencode::opencode_providers;
+use crate::providers::{Provider, codex_provider, openclaw_providers, pi_providers};
+use crate::{Client, Environment, Format, opencode};
 
 /// A proxy, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +95,11 @@ impl Setting {
     fn address(key: &[&str], family: Family, proxy: (Client, &Proxy)) -> Self {
         let url = base_url(proxy.0, family, proxy.1);
         Self { address_of: Some(family), ..Self::new(key, url) }
+    }
+
+    /// Returns an environment variable with an address, without a value.
+    pub(crate) fn of_variable(name: &str, family: Family) -> Self {
+        Self { address_of: Some(family), ..Self::new(&[name], Value::Null) }
     }
 }
 
@@ -252,11 +256,10 @@ impl Client {
             (Self::Claude, Scope::Project(folder)) => folder.join(".claude/settings.local.json"),
             (Self::Codex, Scope::User) => at("CODEX_HOME", ".codex", "config.toml"),
             (Self::Gemini, Scope::User) => environment.home.join(".gemini/.env"),
-            (Self::Gemini, Scope::Project(folder)) => folder.join(".gemini/.env"),
-            (Self::Opencode, Scope::User) => opencode_path(environment),
-            (Self::Opencode, Scope::Project(folder)) => existing_or(folder, OPENCODE_FILES),
+            (Self::Gemini, Scope::Project(folder)) => project_env(self, folder, environment)?,
+            (Self::Opencode, _) => opencode::edited_file(scope, environment),
             (Self::Qwen, Scope::User) => environment.home.join(".qwen/.env"),
-            (Self::Qwen, Scope::Project(folder)) => folder.join(".qwen/.env"),
+            (Self::Qwen, Scope::Project(folder)) => project_env(self, folder, environment)?,
             (Self::Pi, Scope::User) => at("PI_CODING_AGENT_DIR", ".pi/agent", "models.json"),
             (Self::Openclaw, Scope::User) => match environment.variable("OPENCLAW_CONFIG_PATH") {
                 Some(path) => environment.folder.join(path),
@@ -279,24 +282,36 @@ impl Client {
     }
 }
 
-/// The variable with a configuration of opencode, which wins over its files.
-pub(crate) const OPENCODE_INLINE: &str = "OPENCODE_CONFIG_CONTENT";
-
-const OPENCODE_FILES: [&str; 2] = ["opencode.jsonc", "opencode.json"];
-
-fn opencode_path(environment: &Environment) -> PathBuf {
-    match environment.variable("OPENCODE_CONFIG") {
-        Some(path) => environment.folder.join(path),
-        None => {
-            let folder = environment.folder_of("XDG_CONFIG_HOME", ".config").join("opencode");
-            existing_or(&folder, OPENCODE_FILES)
-        }
-    }
+/// Returns the `.env` that Gemini CLI or Qwen Code reads in a folder: the nearest one alone.
+pub(crate) fn nearest_env(
+    client: Client,
+    folder: &Path,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let own = format!(".{}/.env", client.id());
+    let folders = folder.ancestors().chain([environment.home.as_path()]);
+    let mut files = folders.flat_map(|folder| [folder.join(&own), folder.join(".env")]);
+    files.find(|path| path.is_file())
 }
 
-/// Returns the first of the files that exists, else the last one.
-fn existing_or(folder: &Path, names: [&str; 2]) -> PathBuf {
-    let paths = names.map(|name| folder.join(name));
-    let [first, last] = paths;
-    if first.exists() { first } else { last }
+/// Returns the `.env` of a project.
+///
+/// # Errors
+///
+/// `Capability` if one outside of the project applies, which a new one would hide.
+fn project_env(client: Client, folder: &Path, environment: &Environment) -> Result<PathBuf> {
+    let own = folder.join(format!(".{}/.env", client.id()));
+    match nearest_env(client, folder, environment) {
+        Some(path) if !path.starts_with(folder) => {
+            let message = format!("{client} reads one .env alone: a new one would hide another");
+            Err(Error::new(ErrorKind::Capability, message).with("applies", path.display()).hint(
+                format!(
+                    "copy it to {} first, leave out --project, or use `ctx run -- {}`",
+                    own.display(),
+                    client.id()
+                ),
+            ))
+        }
+        found => Ok(found.unwrap_or(own)),
+    }
 }

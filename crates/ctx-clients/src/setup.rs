@@ -8,10 +8,11 @@ use ctx_disk::{FileLock, io_error};
 use serde_json::Value;
 use similar::TextDiff;
 
+use crate::addresses::is_written;
 use crate::files::{read_text, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
-use crate::{Client, Family, Format, Scope};
+use crate::{Client, Environment, Family, Format, Proxy, Scope, opencode};
 
 /// A planned change of a client's configuration. Nothing is written before [`apply`](Self::apply).
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Setup {
     client: Client,
     scope: Scope,
     files: Vec<FileEdit>,
+    /// The servers whose addresses are replaced in the files.
+    replaced: Vec<(Family, String)>,
 }
 
 /// A planned change of one file.
@@ -34,17 +37,6 @@ pub struct FileEdit {
     settings: Vec<RecordedSetting>,
 }
 
-/// What happens to the address of another server in a client's configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OtherServer {
-    /// It is an error.
-    Refuse,
-    /// It is replaced.
-    Replace,
-    /// It is replaced if it is one of these, else it is an error.
-    ReplaceOneOf(Vec<String>),
-}
-
 impl FileEdit {
     /// Reads a file, without a change yet.
     fn of(path: PathBuf, format: Format) -> Result<Self> {
@@ -52,6 +44,11 @@ impl FileEdit {
         let before = read_text(&path)?;
         let after = before.clone().unwrap_or_default();
         Ok(Self { path, before, after, format, settings: Vec::new() })
+    }
+
+    /// Whether it is an edit of the file to which a path leads.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        self.path == path || fs::canonicalize(path).is_ok_and(|target| target == self.path)
     }
 }
 
@@ -61,32 +58,23 @@ impl Setup {
     /// # Errors
     ///
     /// `Corrupt` if a file is malformed; `Io` if it cannot be read or may not be written; `Conflict`
-    /// if it names another server that may not be replaced, which is neither public nor from an
-    /// earlier setup, or several servers with one API.
+    /// if it names several servers with one API.
     pub fn plan(
         client: Client,
         scope: Scope,
         files: Vec<ConfigFile>,
         records: &Path,
-        other: &OtherServer,
     ) -> Result<Self> {
         let written = record::settings(records, client, &scope)?;
-        let mut setup = Self { client, scope, files: Vec::new() };
+        let mut setup = Self { client, scope, files: Vec::new(), replaced: Vec::new() };
         for file in files {
-            setup.plan_file(file, |value| {
-                written.iter().any(|setting| setting.after == *value)
-                    || match other {
-                        OtherServer::Refuse => false,
-                        OtherServer::Replace => true,
-                        OtherServer::ReplaceOneOf(urls) => urls.iter().any(|url| *value == **url),
-                    }
-            })?;
+            setup.plan_file(file, &written)?;
         }
         setup.files.retain(|file| file.before.as_ref() != Some(&file.after));
         Ok(setup)
     }
 
-    fn plan_file(&mut self, file: ConfigFile, is_replaced: impl Fn(&Value) -> bool) -> Result<()> {
+    fn plan_file(&mut self, file: ConfigFile, written: &[RecordedSetting]) -> Result<()> {
         let path = target(file.path)?;
         let named = |error: Error| error.with("path", path.display());
         let known = self.files.iter().position(|edit| edit.path == path);
@@ -94,24 +82,21 @@ impl Setup {
             Some(at) => self.files.swap_remove(at),
             None => FileEdit::of(path.clone(), file.format)?,
         };
-        let mut servers: Vec<(Family, Value)> = Vec::new();
         for setting in file.settings {
             let before = file.format.get(&edit.after, &setting.key).map_err(named)?;
-            let is_other =
-                |value: &&Value| **value != setting.value && !value.as_str().is_some_and(is_public);
-            match (setting.address_of, before.as_ref()) {
-                (Some(family), Some(server)) if is_other(&server) => {
-                    if !is_replaced(server) {
-                        return Err(named(other_server(self.client, &setting.key, family, server)));
-                    }
-                    if servers.iter().any(|(known, other)| *known == family && other != server) {
-                        return Err(named(several_servers(self.client, family)));
-                    }
-                    servers.push((family, server.clone()));
+            let other = before.as_ref().filter(|value| **value != setting.value);
+            match setting.address_of {
+                Some(family) => {
+                    let own = setting.value.as_str().map(Proxy::at);
+                    let url = other.and_then(Value::as_str).filter(|url| {
+                        let is_own = own.as_ref().is_some_and(|own| own.is_at(url));
+                        !url.is_empty() && !is_public(url) && !is_own && !is_written(written, url)
+                    });
+                    self.add_replaced(family, url).map_err(named)?;
                 }
                 // It is a choice of the user.
-                (None, Some(value)) if *value != setting.value && !value.is_object() => continue,
-                _ => {}
+                None if other.is_some_and(|value| !value.is_object()) => continue,
+                None => {}
             }
             edit.after =
                 file.format.set(&edit.after, &setting.key, Some(&setting.value)).map_err(named)?;
@@ -119,6 +104,56 @@ impl Setup {
         }
         self.files.push(edit);
         Ok(())
+    }
+
+    fn add_replaced(&mut self, family: Family, url: Option<&str>) -> Result<()> {
+        let Some(url) = url else { return Ok(()) };
+        let known = self.replaced.iter().find(|(known, _)| *known == family);
+        if known.is_some_and(|(_, known)| known != url) {
+            return Err(several_servers(self.client, family));
+        }
+        self.replaced.push((family, url.to_owned()));
+        Ok(())
+    }
+
+    /// Returns the servers that the client uses now and would not use afterwards, each once. Those of
+    /// the public APIs and the proxy are left out.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::addresses`].
+    pub fn lost_servers(
+        &self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let written = self.client.written(records, environment)?;
+        let after = self.client.addresses_with(environment, &self.files)?;
+        let before = self.client.addresses(environment)?.into_iter();
+        let before = before.map(|address| (address.family, address.url));
+        let settings = self.files.iter().flat_map(|file| &file.settings);
+        let proxies: Vec<_> = settings.filter_map(|s| s.after.as_str()).map(Proxy::at).collect();
+        let replaced = self.replaced.iter().map(|(family, url)| {
+            let url = match self.client {
+                Client::Opencode => opencode::substituted(url, environment),
+                _ => url.clone(),
+            };
+            (*family, url)
+        });
+        let mut lost: Vec<(Family, String)> = Vec::new();
+        for (family, url) in before.chain(replaced) {
+            let stays = after.iter().any(|address| address.url == url)
+                || proxies.iter().any(|proxy| proxy.is_at(&url));
+            let server = (family, url);
+            if !stays
+                && !is_public(&server.1)
+                && !is_written(&written, &server.1)
+                && !lost.contains(&server)
+            {
+                lost.push(server);
+            }
+        }
+        Ok(lost)
     }
 
     /// Returns the changes; none if the client is set up already.
@@ -155,6 +190,7 @@ impl Setup {
                 path: file.path.clone(),
                 format: file.format,
                 backup: file.before.is_some().then_some(backup),
+                backup_sha256: file.before.as_ref().map(|text| record::hash(text.as_bytes())),
                 created: missing_folder(&file.path),
                 sha256: record::hash(file.after.as_bytes()),
                 settings: file.settings.clone(),
@@ -213,17 +249,6 @@ pub(crate) fn is_public(url: &str) -> bool {
     };
     let host = rest.split(['/', ':']).next().unwrap_or_default();
     ["api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"].contains(&host)
-}
-
-fn other_server(client: Client, key: &[String], family: Family, server: &Value) -> Error {
-    let url = server.as_str().unwrap_or_default();
-    let key = key.join(".");
-    let message = format!("{client} sends its requests to another server already: {key} is {url}");
-    Error::new(ErrorKind::Conflict, message).hint(format!(
-        "`ctx serve --background --replace --upstream {}={url}` sends requests there; then repeat \
-         this command, or give --replace to leave that server",
-        family.name()
-    ))
 }
 
 /// The proxy has one upstream for each API: the key of one server would be sent to another.

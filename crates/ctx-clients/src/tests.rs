@@ -7,7 +7,7 @@ use ctx_core::ErrorKind;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Client, Environment, Family, OtherServer, Proxy, Scope, Setup, Undo};
+use crate::{Client, Environment, Family, Proxy, Scope, Setup, Undo};
 
 const URL: &str = "http://127.0.0.1:8787";
 
@@ -37,17 +37,23 @@ impl Place {
         path
     }
 
-    fn plan_at(&self, client: Client, url: &str, other: &OtherServer) -> ctx_core::Result<Setup> {
+    fn plan_at(&self, client: Client, url: &str) -> ctx_core::Result<Setup> {
         let scope = scope_of(client, &self.environment.folder);
         let mut files = client.base_url_files(&scope, &Proxy::at(url), &self.environment)?;
         files.extend(client.mcp_file(&scope, "ctx", &self.environment).ok());
-        Setup::plan(client, scope, files, &self.records(), other)
+        Setup::plan(client, scope, files, &self.records())
     }
 
     fn set_up(&self, client: Client) -> Setup {
-        let setup = self.plan_at(client, URL, &OtherServer::Replace).unwrap();
+        let setup = self.plan_at(client, URL).unwrap();
         setup.apply(&self.records()).unwrap();
         setup
+    }
+
+    /// Returns the servers that a setup replaces.
+    fn lost(&self, client: Client) -> Vec<(Family, String)> {
+        let setup = self.plan_at(client, URL).unwrap();
+        setup.lost_servers(&self.records(), &self.environment).unwrap()
     }
 
     fn undo(&self, client: Client) -> Undo {
@@ -110,7 +116,7 @@ fn every_client_is_set_up_and_restored_byte_for_byte() {
         let before = place.files();
         for client in Client::ALL {
             assert!(!place.set_up(client).files().is_empty(), "{client}");
-            let again = place.plan_at(client, URL, &OtherServer::Refuse).unwrap();
+            let again = place.plan_at(client, URL).unwrap();
             assert!(again.files().is_empty(), "{client} is set up already");
         }
         let written: Vec<_> =
@@ -133,7 +139,7 @@ fn setups_are_undone_to_the_first() {
     let place = Place::new();
     let path = place.write(".codex/config.toml", "model = 'x'\n");
     place.set_up(Client::Codex);
-    let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9", &OtherServer::Refuse);
+    let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9");
     other_port.unwrap().apply(&place.records()).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("127.0.0.1:9/v1"));
     place.undo(Client::Codex);
@@ -158,22 +164,12 @@ fn edits_after_the_setup_are_kept_and_the_copy_stays() {
 }
 
 #[test]
-fn another_server_is_replaced_only_on_request() {
+fn the_server_that_a_setup_replaces_is_known() {
     let place = Place::new();
     let text = "model_provider = 'my'\n[model_providers.my]\nbase_url = 'http://gateway/v1'\n";
     let path = place.write(".codex/config.toml", text);
-    let error = place.plan_at(Client::Codex, URL, &OtherServer::Refuse).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(
-        error.hint_text().unwrap().contains("--upstream openai=http://gateway/v1"),
-        "{error:?}"
-    );
-    let one_of = |url: &str| {
-        let other = OtherServer::ReplaceOneOf(vec![url.to_owned()]);
-        place.plan_at(Client::Codex, URL, &other).map_err(|error| error.kind())
-    };
-    assert!(one_of("http://gateway/v1").is_ok());
-    assert_eq!(one_of("http://other/v1").err(), Some(ErrorKind::Conflict));
+    let gateway = (Family::OpenAi, "http://gateway/v1".to_owned());
+    assert_eq!(place.lost(Client::Codex), [gateway]);
     place.set_up(Client::Codex);
     assert!(fs::read_to_string(path).unwrap().contains("base_url = \"http://127.0.0.1:8787/v1\""));
     let replaced = Client::Codex.replaced(&place.records(), &place.environment).unwrap();
@@ -195,7 +191,7 @@ fn a_run_keeps_the_server_of_the_user() {
     assert_eq!(upstreams(&place, Client::Claude), [gateway]);
     let launch = Client::Claude.launch(&Proxy::at(URL), &place.environment).unwrap();
     assert_eq!(launch.args[0], "--settings");
-    let settings: Value = serde_json::from_str(launch.args[1].to_str().unwrap()).unwrap();
+    let settings: Value = serde_json::from_slice(&fs::read(&launch.args[1]).unwrap()).unwrap();
     assert_eq!(settings, json!({ "env": { "ANTHROPIC_BASE_URL": URL } }));
     let other = (Family::Anthropic, "http://other".to_owned());
     assert_eq!(upstreams(&place, Client::Sdk), [other]);
@@ -324,7 +320,7 @@ fn servers_with_different_keys_do_not_become_one() {
     let two =
         r#"{"models":{"providers":{"a":{"baseUrl":"http://a/v1"},"b":{"baseUrl":"http://b/v1"}}}}"#;
     place.write(".openclaw/openclaw.json", two);
-    let error = place.plan_at(Client::Openclaw, URL, &OtherServer::Replace).unwrap_err();
+    let error = place.plan_at(Client::Openclaw, URL).unwrap_err();
     assert!(error.to_string().contains("several servers"), "{error}");
 }
 
@@ -368,7 +364,7 @@ fn links_and_permissions_stay_and_read_only_files_are_errors() {
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
     place.undo(Client::Aider);
     fs::set_permissions(&target, fs::Permissions::from_mode(0o440)).unwrap();
-    let error = place.plan_at(Client::Aider, URL, &OtherServer::Refuse).unwrap_err();
+    let error = place.plan_at(Client::Aider, URL).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
@@ -376,7 +372,7 @@ fn links_and_permissions_stay_and_read_only_files_are_errors() {
 fn a_file_that_changes_after_the_plan_is_not_written() {
     let place = Place::new();
     let path = place.write(".qwen/.env", "A=1\n");
-    let setup = place.plan_at(Client::Qwen, URL, &OtherServer::Refuse).unwrap();
+    let setup = place.plan_at(Client::Qwen, URL).unwrap();
     fs::write(&path, "A=2\n").unwrap();
     let error = setup.apply(&place.records()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -454,4 +450,111 @@ fn providers_of_opencode_are_found_in_each_of_its_configurations() {
         assert_eq!((url("anthropic"), url("bedrock")), (None, None));
         assert_eq!(content["theme"], "x");
     }
+}
+
+#[test]
+fn a_run_after_a_setup_sends_each_api_to_the_server_that_it_had() {
+    let place = Place::new();
+    let providers = json!({ "model": "groq/m", "provider": {
+        "groq": { "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": "http://a/v1" } },
+        "gateway": { "npm": "@ai-sdk/anthropic", "options": { "baseURL": "http://b/v1" } },
+    }});
+    place.write(".config/opencode/opencode.json", &providers.to_string());
+    let servers =
+        [(Family::OpenAi, "http://a/v1".to_owned()), (Family::Anthropic, "http://b/v1".to_owned())];
+    for server in place.lost(Client::Opencode) {
+        assert!(servers.contains(&server));
+    }
+    place.set_up(Client::Opencode);
+    assert_eq!(place.lost(Client::Opencode), []);
+    let mut replaced = Client::Opencode.replaced(&place.records(), &place.environment).unwrap();
+    replaced.sort_by_key(|(_, url)| url.clone());
+    assert_eq!(replaced, servers);
+}
+
+#[test]
+fn all_configurations_of_opencode_count() {
+    let mut place = Place::new();
+    let gateway = json!({ "model": "gw/m", "provider": {
+        "gw": { "npm": "@ai-sdk/openai", "options": { "baseURL": "http://mine/v1" } } } });
+    place.write(".config/opencode/opencode.json", &gateway.to_string());
+    place.write("project/.git/HEAD", "");
+    place.environment.folder = place.environment.home.join("project/deep");
+    let url = |url: &str| json!({ "provider": { "gw": { "options": { "baseURL": url } } } });
+    place.environment.variables.insert("WORK".into(), "http://work".into());
+    for (file, text, applied) in [
+        (".config/opencode/opencode.jsonc", url("http://more/v1"), "http://more/v1"),
+        ("opencode.json", url("http://above/v1"), "http://more/v1"),
+        ("project/opencode.json", url("{env:WORK}/v1"), "http://work/v1"),
+        ("project/deep/.opencode/opencode.json", url("http://deep/v1"), "http://deep/v1"),
+    ] {
+        place.write(file, &text.to_string());
+        let upstreams = Client::Opencode.upstreams(&place.records(), &place.environment).unwrap();
+        assert_eq!(upstreams, [(Family::OpenAi, applied.to_owned())], "{file}");
+    }
+    assert!(place.set_up(Client::Opencode).files()[0].path.ends_with("opencode/opencode.jsonc"));
+}
+
+#[test]
+fn servers_in_env_files_are_known() {
+    let mut place = Place::new();
+    place.write("project/.git/HEAD", "");
+    place.write("project/.env", "OPENAI_API_BASE=http://a/v1\nOPENAI_BASE_URL=http://q/v1\n");
+    place.environment.folder = place.environment.home.join("project/deep");
+    let upstreams =
+        |client: Client| client.upstreams(&place.records(), &place.environment).unwrap();
+    assert_eq!(upstreams(Client::Aider), [(Family::OpenAi, "http://a/v1".to_owned())]);
+    assert_eq!(upstreams(Client::Qwen), [(Family::OpenAi, "http://q/v1".to_owned())]);
+    assert_eq!(place.lost(Client::Aider), [(Family::OpenAi, "http://a/v1".to_owned())]);
+}
+
+#[test]
+fn a_new_env_file_does_not_hide_the_one_that_applies() {
+    let place = Place::new();
+    let project = Scope::Project(place.environment.folder.clone());
+    for client in [Client::Gemini, Client::Qwen] {
+        let path = |scope: &Scope| {
+            let files = client.base_url_files(scope, &Proxy::at(URL), &place.environment);
+            files.map(|files| files[0].path.clone())
+        };
+        assert!(path(&project).unwrap().ends_with(format!("project/.{}/.env", client.id())));
+        place.write(&format!(".{}/.env", client.id()), "KEY=k\n");
+        assert_eq!(path(&project).unwrap_err().kind(), ErrorKind::Capability);
+        let own = place.write("project/.env", "KEY=k\n");
+        assert_eq!(path(&project).unwrap(), own);
+        fs::remove_file(own).unwrap();
+    }
+}
+
+#[test]
+fn the_addresses_of_arguments_and_of_the_proxy_itself_are_known() {
+    let mut place = Place::new();
+    let config = "model_provider = 'a'\n[model_providers.a]\nname = 'a'\n";
+    place.write(".codex/config.toml", config);
+    place.environment.args =
+        ["-c", "model_providers.a.base_url='http://b/v1'", "exec"].map(Into::into).to_vec();
+    let upstreams = Client::Codex.upstreams(&place.records(), &place.environment).unwrap();
+    assert_eq!(upstreams, [(Family::OpenAi, "http://b/v1".to_owned())]);
+    let launch = Client::Codex.launch(&Proxy::at(URL), &place.environment).unwrap();
+    let flag = format!("model_providers.a.base_url=\"{URL}/v1\"");
+    assert_eq!(launch.args, ["-c", &flag, "exec"].map(std::ffi::OsString::from));
+    place.write(".codex/config.toml", "model_provider = 'ollama'\n");
+    let error = Client::Codex.launch(&Proxy::at(URL), &place.environment).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Capability);
+    place.write(".qwen/.env", "OPENAI_BASE_URL=http://localhost:8787/v1/\n");
+    assert_eq!(place.lost(Client::Qwen), [], "it is the proxy");
+    place.write(".claude/settings.json", r#"{"env":{"ANTHROPIC_BASE_URL":""}}"#);
+    assert_eq!(place.lost(Client::Claude), [], "it is none");
+    place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://g".into());
+    assert_eq!(place.lost(Client::Claude), [(Family::Anthropic, "http://g".to_owned())]);
+}
+
+#[test]
+fn a_copy_that_was_changed_is_not_restored() {
+    let place = Place::new();
+    place.write(".codex/config.toml", "a = 1\n");
+    place.set_up(Client::Codex);
+    fs::write(place.records().join("0001-codex-0.backup"), "b = 2\n").unwrap();
+    let error = Undo::plan(&place.records(), Client::Codex, &Scope::User).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
 }

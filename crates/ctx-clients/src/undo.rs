@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ctx_core::Result;
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_disk::{FileLock, io_error};
 
 use crate::files::{read, write};
@@ -100,7 +100,16 @@ impl Undo {
         let before = match &file.backup {
             Some(backup) => {
                 let bytes = ctx_disk::read(backup);
-                Some(bytes.map_err(|e| io_error("cannot read the copy of the file", backup, e))?)
+                let bytes =
+                    bytes.map_err(|e| io_error("cannot read the copy of the file", backup, e))?;
+                let hash = record::hash(&bytes);
+                if file.backup_sha256.as_ref().is_some_and(|recorded| *recorded != hash) {
+                    let message = "the copy of the file before the setup was changed";
+                    return Err(Error::new(ErrorKind::Corrupt, message)
+                        .with("path", backup.display())
+                        .hint("take the settings of ctx out of the file yourself"));
+                }
+                Some(bytes)
             }
             None => None,
         };

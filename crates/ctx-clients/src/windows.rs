@@ -64,15 +64,21 @@ pub enum Window {
 }
 
 impl Window {
-    /// Reads a value; numbers of TOML are text. None if it is missing.
+    /// Reads a value; numbers of TOML are text. None if it is missing, or zero for unknown.
     fn of(value: &Value) -> Option<Self> {
         let text = match value {
             Value::Null => return None,
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        let tokens = text.replace('_', "").parse().ok().filter(|tokens| *tokens > 0);
-        Some(tokens.map_or(Self::Other(text), Self::Tokens))
+        let number = text.replace('_', "").parse::<f64>().ok();
+        match number
+            .filter(|number| number.fract() == 0.0 && (0.0..u32::MAX.into()).contains(number))
+        {
+            Some(0.0) => None,
+            Some(number) => Some(Self::Tokens(number as u32)),
+            None => Some(Self::Other(text)),
+        }
     }
 }
 
@@ -87,7 +93,7 @@ mod tests {
                 Client::Pi,
                 ".pi/agent/models.json",
                 r#"{"providers":{"a":{"models":[{"id":"x","contextWindow":32000},{"id":"y"},{"id":"z","contextWindow":0}]}}}"#,
-                vec![("x", Window::Tokens(32_000)), ("z", Window::Other("0".into()))],
+                vec![("x", Window::Tokens(32_000))],
             ),
             (
                 Client::Openclaw,
@@ -98,8 +104,8 @@ mod tests {
             (
                 Client::Opencode,
                 ".config/opencode/opencode.json",
-                r#"{"provider":{"a":{"models":{"x":{"limit":{"context":9000}},"y":{}}}}}"#,
-                vec![("x", Window::Tokens(9_000))],
+                r#"{"provider":{"a":{"models":{"x":{"limit":{"context":9e3}},"y":{},"z":{"limit":{"context":1e12}}}}}}"#,
+                vec![("x", Window::Tokens(9_000)), ("z", Window::Other("1000000000000.0".into()))],
             ),
             (
                 Client::Codex,

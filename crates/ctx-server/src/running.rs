@@ -31,6 +31,12 @@ pub struct RunningServer {
     pub pid: u32,
     /// Its version.
     pub version: String,
+    /// The address that it listens on; none in earlier versions.
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
+    /// The models' window that it was started with.
+    #[serde(default)]
+    pub window: Option<String>,
     /// Whether each request needs its token.
     #[serde(default)]
     pub needs_token: bool,
@@ -62,6 +68,21 @@ pub fn stop_route(key: String, shutdown: Shutdown) -> Router {
 }
 
 impl RunningServer {
+    /// Returns the server of this process at an address, with a new key.
+    #[must_use]
+    pub fn at(address: SocketAddr) -> Self {
+        Self {
+            url: url_for_clients(address),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            listen: Some(address),
+            window: None,
+            needs_token: false,
+            upstreams: BTreeMap::new(),
+            stop_key: Some(Uuid::new_v4().to_string()),
+        }
+    }
+
     /// Returns the port that it listens on.
     #[must_use]
     pub fn port(&self) -> Option<&str> {
@@ -84,7 +105,6 @@ impl RunningServer {
 #[derive(Debug)]
 pub struct Registration {
     path: PathBuf,
-    stop_key: String,
     _lock: FileLock,
 }
 
@@ -95,37 +115,16 @@ impl Registration {
     ///
     /// [`ErrorKind::Locked`] if another server of this home runs; [`ErrorKind::Io`] if the file
     /// cannot be written.
-    pub fn new(
-        home: &Home,
-        address: SocketAddr,
-        needs_token: bool,
-        upstreams: BTreeMap<String, String>,
-        patience: Duration,
-    ) -> Result<Self> {
+    pub fn new(home: &Home, server: RunningServer, patience: Duration) -> Result<Self> {
         let path = path(home);
         ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
         let lock = FileLock::with_timeout(&path, patience)?;
         // That of a killed server must not be taken for this one.
         ctx_disk::remove(&path, "cannot remove the address of an earlier server")?;
-        let stop_key = Uuid::new_v4().to_string();
-        let server = RunningServer {
-            url: url_for_clients(address),
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            needs_token,
-            upstreams,
-            stop_key: Some(stop_key.clone()),
-        };
         let text = serde_json::to_vec(&server)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the address").source(cause))?;
         ctx_disk::write_atomic(&path, &text)?;
-        Ok(Self { path, stop_key, _lock: lock })
-    }
-
-    /// Returns the key that stops this server.
-    #[must_use]
-    pub fn stop_key(&self) -> &str {
-        &self.stop_key
+        Ok(Self { path, _lock: lock })
     }
 }
 
@@ -210,13 +209,7 @@ mod tests {
     use super::*;
 
     fn register(home: &Home) -> Result<Registration> {
-        Registration::new(
-            home,
-            "0.0.0.0:1".parse().unwrap(),
-            false,
-            BTreeMap::new(),
-            Duration::ZERO,
-        )
+        Registration::new(home, RunningServer::at("0.0.0.0:1".parse().unwrap()), Duration::ZERO)
     }
 
     #[test]

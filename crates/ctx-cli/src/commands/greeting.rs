@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ctx_clients::{Client, Environment};
+use ctx_clients::{Client, Environment, Proxy};
 use ctx_server::running::running;
 use ctx_session::{DiscoveredSession, Home};
 use ctx_terminal::format::escaped;
@@ -43,7 +43,13 @@ pub(crate) fn run(out: &Out) -> anyhow::Result<ExitCode> {
         out.line(format!("proxy: {} (process {})", server.url, server.pid))?;
     }
     out.line("")?;
-    let next = next(clients.first().copied(), sessions.first());
+    let is_set_up = |client: &Client| {
+        let addresses = client.addresses(&environment).unwrap_or_default();
+        let proxy = server.as_ref().map(|server| Proxy::at(&server.url));
+        proxy.is_some_and(|proxy| addresses.iter().any(|address| proxy.is_at(&address.url)))
+    };
+    let next_client = clients.iter().copied().find(|client| !is_set_up(client));
+    let next = next(next_client.or(clients.first().copied()), sessions.first());
     let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
     for (command, what) in &next {
         out.line_indented(format!("  {command:width$}  {DIM}{what}{DIM:#}"), width + 4)?;

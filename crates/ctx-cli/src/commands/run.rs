@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_clients::{Client, Environment, Proxy, Window};
+use ctx_clients::{Client, Environment, Family, Proxy, Window};
 use ctx_config::{Config, Models};
 use ctx_core::{Error, ErrorKind};
 use ctx_disk::io_error;
@@ -43,11 +43,16 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         own.extend(server.iter().map(|server| Proxy::at(&server.url)));
         let records = home.root.join("setup");
         let mut found = client.upstreams(&records, &environment)?;
-        if server.is_none() {
-            found.extend(client.replaced(&records, &environment)?);
+        found.extend(client.replaced(&records, &environment)?);
+        found.retain(|(_, url)| !own.iter().any(|own| own.is_at(url)));
+        let is_served = |(family, url): &(Family, String)| {
+            server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
+        };
+        if !found.iter().all(is_served) {
+            let found = found.into_iter();
+            flags.upstreams =
+                found.map(|(family, url)| format!("{}={url}", family.name())).collect();
         }
-        let found = found.into_iter().filter(|(_, url)| !own.iter().any(|own| own.is_at(url)));
-        flags.upstreams = found.map(|(family, url)| format!("{}={url}", family.name())).collect();
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
         return run_client(command, client, &Proxy::at(&server.url), &environment, out);
@@ -153,15 +158,25 @@ fn run_client(
     let title = Title::of(proxy.url());
     let status = child.wait()?;
     drop(title);
-    // The known clients use the address that they get.
-    if client == Client::Sdk && has_passed(proxy.url(), since) == Some(false) {
-        out.note(
-            "no request passed: the program does not read OPENAI_BASE_URL, ANTHROPIC_BASE_URL or \
-             GOOGLE_GEMINI_BASE_URL, or sent none",
-        );
+    let is_question = |arg: &OsString| QUESTIONS.iter().any(|flag| arg == flag);
+    if !environment.args.iter().any(is_question) && has_passed(proxy.url(), since) == Some(false) {
+        out.note(match client {
+            Client::Sdk => {
+                "no request passed: the program does not read OPENAI_BASE_URL, ANTHROPIC_BASE_URL \
+                 or GOOGLE_GEMINI_BASE_URL, or sent none"
+                    .to_owned()
+            }
+            _ => format!(
+                "no request passed: {client} sent none, or uses a provider that ctx does not set \
+                 (`ctx doctor` says where it sends them)"
+            ),
+        });
     }
     Ok(ExitCode::from(code(status)))
 }
+
+/// Flags of clients that send no request.
+const QUESTIONS: [&str; 4] = ["--version", "-V", "--help", "-h"];
 
 /// Returns the exit code of a client, in the form of shells if a signal ended it.
 fn code(status: ExitStatus) -> u8 {
@@ -184,6 +199,8 @@ impl Log {
         let path = home.root.join("proxy").join("run.log");
         ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
         let file = ctx_disk::private().append(true).create(true).open(&path);
+        // It is that of the last run.
+        let file = file.and_then(|file| file.set_len(0).map(|()| file));
         let file = file.map_err(|e| io_error("cannot open the log", &path, e))?;
         Ok(Self { path, file: Arc::new(Mutex::new(file)), warnings: Arc::default() })
     }

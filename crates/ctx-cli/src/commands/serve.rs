@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_server::http::{Bound, Shutdown};
-use ctx_server::running::{Registration, running, wait_until_ended};
+use ctx_server::running::{Registration, RunningServer, running, wait_until_ended};
 use ctx_terminal::out::Out;
 use ctx_terminal::shutdown;
 use serde_json::json;
@@ -67,8 +67,11 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         let needs_token = service.server.needs_token();
         let service = service.open(&bound)?;
         let upstreams = urls.iter().map(|(name, url)| ((*name).to_owned(), url.clone())).collect();
-        let registered =
-            Registration::new(&home, bound.address(), needs_token, upstreams, PATIENCE);
+        let window = args.window.clone();
+        let server =
+            RunningServer { needs_token, upstreams, window, ..RunningServer::at(bound.address()) };
+        let stop_key = server.stop_key.clone();
+        let registered = Registration::new(&home, server, PATIENCE);
         if let Err(error) = &registered
             && error.kind() != ErrorKind::Locked
         {
@@ -81,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         if !args.detached {
             announced?;
         }
-        let stop_key = registered.as_ref().ok().map(|server| server.stop_key().to_owned());
+        let stop_key = stop_key.filter(|_| registered.is_ok());
         service.serve(bound, shutdown, stop_key).await;
         anyhow::Ok(())
     })?;

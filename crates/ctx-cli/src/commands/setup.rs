@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_clients::{
-    Address, Client, Environment, Family, FileEdit, OtherServer, Proxy, Restoration, Scope, Undo,
+    Address, AddressSource, Client, Environment, Family, FileEdit, Proxy, Restoration, Scope, Undo,
     diff,
 };
 use ctx_core::{Error, ErrorKind};
@@ -58,16 +58,14 @@ fn set_up(
         files.push(client.mcp_file(&scope, &environment.own_program()?, environment)?);
     }
     let server = running(&Home::from_env()?)?;
-    // An error of the configuration is an error of the plan.
-    let servers = client.upstreams(records, environment).unwrap_or_default();
-    let (served, lost): (Vec<_>, Vec<_>) = servers.into_iter().partition(|(family, url)| {
-        server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
+    let setup = ctx_clients::Setup::plan(client, scope, files, records)?;
+    let mut lost = setup.lost_servers(records, environment)?;
+    lost.retain(|(family, url)| {
+        !server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
     });
-    let other = match args.replace {
-        true => OtherServer::Replace,
-        false => OtherServer::ReplaceOneOf(served.into_iter().map(|(_, url)| url).collect()),
-    };
-    let setup = ctx_clients::Setup::plan(client, scope, files, records, &other)?;
+    if !lost.is_empty() && !args.replace {
+        return Err(other_servers(client, &lost, server.is_some()).into());
+    }
     let changes: Vec<_> = setup.files().iter().map(change).collect();
     let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
@@ -85,7 +83,13 @@ fn set_up(
         out.note(format!("`{undo}` restores its files"));
     }
     let applied = client.addresses(environment)?;
-    warn_of_lost(&lost, &applied, out);
+    if !lost.is_empty() {
+        let (urls, serve) = (urls(&lost), serve_to(&lost, server.is_some()));
+        out.warn(format!(
+            "requests that went to {urls}, and their keys, go to the upstreams of `ctx serve` now; \
+             `{serve}` sends them there"
+        ));
+    }
     if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
         warn_of_winner(client, applied.first(), out);
     }
@@ -95,35 +99,51 @@ fn set_up(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Warns of the servers that no longer get requests, although the proxy does not send them there.
-fn warn_of_lost(lost: &[(Family, String)], applied: &[Address], out: &Out) {
-    for (family, url) in lost.iter().filter(|(_, url)| applied.iter().all(|a| a.url != *url)) {
-        out.warn(format!(
-            "requests that went to {url}, and its key, go to the upstream of `ctx serve` now; \
-             `ctx serve --background --replace --upstream {}={url}` sends them there",
-            family.name()
-        ));
-    }
+fn other_servers(client: Client, servers: &[(Family, String)], replaces: bool) -> Error {
+    let message =
+        format!("{client} sends its requests to another server already: {}", urls(servers));
+    Error::new(ErrorKind::Conflict, message).hint(format!(
+        "`{}` sends requests there; then repeat this command, or give --replace to leave that server",
+        serve_to(servers, replaces)
+    ))
+}
+
+fn urls(servers: &[(Family, String)]) -> String {
+    servers.iter().map(|(_, url)| url.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the command of a proxy that sends requests to these servers, in place of one that runs.
+pub(super) fn serve_to(servers: &[(Family, String)], replaces: bool) -> String {
+    let replace = if replaces { " --replace" } else { "" };
+    let flags = servers.iter().map(|(of, url)| format!(" --upstream {}={url}", of.name()));
+    format!("ctx serve --background{replace}{}", flags.collect::<String>())
 }
 
 /// Warns that the address of another source applies, and not that of the setup.
 fn warn_of_winner(client: Client, winner: Option<&Address>, out: &Out) {
     let other = winner.map(|found| format!(": {} names {}", found.source, found.url));
     let other = other.unwrap_or_default();
-    out.warn(format!(
-        "in this folder other settings win{other}; `ctx setup {} --project` sets it here too",
-        client.id()
-    ));
+    let id = client.id();
+    let next = match winner.map(|found| &found.source) {
+        Some(AddressSource::Variable(name)) => {
+            format!("unset {name}, or use `ctx run -- {id}`")
+        }
+        _ => format!("`ctx setup {id} --project` sets it here too"),
+    };
+    out.warn(format!("in this folder other settings win{other}; {next}"));
 }
 
 /// Returns the proxy that clients are pointed at.
 fn proxy(global: &Global, args: &Setup, home: &Home) -> anyhow::Result<Proxy> {
     if let Some(url) = &args.url {
-        if !Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+        let parsed = Url::parse(url).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https") && url.query().or(url.fragment()).is_none()
+        });
+        let Some(parsed) = parsed else {
             let error = Error::new(ErrorKind::InvalidInput, format!("'{url}' is not a URL"));
             return Err(error.hint("use a URL such as http://127.0.0.1:8787").into());
-        }
-        return Ok(Proxy::at(url));
+        };
+        return Ok(Proxy::at(parsed.as_str()));
     }
     let server = running(home)?;
     if server.as_ref().is_some_and(|server| server.needs_token) {

@@ -159,12 +159,9 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
     assert_eq!(warned.code, Some(0), "{}", warned.stdout);
     assert!(warned.stdout.contains("old: unsupported manifest version 99"), "{}", warned.stdout);
     let bin = room.path("bin");
-    room.write("bin/codex", "#!/bin/sh\necho codex-cli 9\n");
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(bin.join("codex"), mode).expect("it is ours");
+        room.program("codex", "echo codex-cli 9");
         // The port is taken by nothing: it was free a moment ago, and low.
         room.ctx(&["setup", "codex", "--yes", "--url", "http://127.0.0.1:1"]);
         let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
@@ -172,7 +169,7 @@ fn the_doctor_names_a_client_whose_proxy_is_gone() {
         assert!(ill.stdout.contains("Codex 9 ") && ill.stdout.contains("nothing listens there"));
         assert!(ill.stdout.contains("ctx setup codex --undo"), "{}", ill.stdout);
         let gateway = "model_provider = 'g'\n[model_providers.g]\nbase_url = 'http://gw/v1'\n";
-        room.write("bin/codex", "#!/bin/sh\necho no node >&2\nexit 3\n");
+        room.program("codex", "echo no node >&2; exit 3");
         let ill = Ran::of(room.command(&["doctor"]).env("PATH", &bin));
         assert!(ill.stdout.contains("does not start: no node"), "{}", ill.stdout);
         room.write(".codex/work.config.toml", gateway);
@@ -369,6 +366,13 @@ mod servers {
         json(&room.ctx(&routed));
         let kept = room.ctx(&["setup", "codex", "--yes"]);
         assert_eq!((kept.code, kept.stderr.contains(words)), (Some(0), false), "{}", kept.stderr);
+        let moved = [&serve[..], &["--replace", "-u", "openai=http://127.0.0.1:8/v1"]].concat();
+        json(&room.ctx(&moved));
+        let codex = room.program("codex", "echo codex-cli 1.2");
+        let path = codex.parent().expect("a folder");
+        let doctor = Ran::of(room.command(&["doctor"]).env("PATH", path));
+        let lost = "does not send them to http://127.0.0.1:9/v1, where they went before";
+        assert!(doctor.stdout.contains(lost), "{}", doctor.stdout);
         assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 
@@ -398,7 +402,6 @@ mod servers {
 
     #[test]
     fn pi_and_openclaw_get_a_file_for_one_run() {
-        use std::os::unix::fs::PermissionsExt;
         let room = Room::new();
         let config = r#"{"models":{"providers":{"a":{"baseUrl":"http://127.0.0.1:9/v1"}}}}"#;
         let openclaw = room.write(".openclaw/openclaw.json", config);
@@ -406,9 +409,7 @@ mod servers {
             ("pi", "echo $2; cat $2", "\"openai\":\"http://127.0.0.1:"),
             ("openclaw", "echo $OPENCLAW_CONFIG_PATH; cat $OPENCLAW_CONFIG_PATH", "\"$include\""),
         ] {
-            let program = room.write(name, format!("#!/bin/sh\n{script}\n"));
-            let executable = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(&program, executable).expect("it is ours");
+            let program = room.program(name, script);
             let ran = room.ctx(&["run", "--", program.to_str().expect("text")]);
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             let (file, text) = ran.stdout.split_once('\n').expect("a path");
@@ -436,6 +437,17 @@ mod servers {
         let replaced = room.ctx(&replace);
         assert!(replaced.stderr.contains(&format!("openai={upstream}")), "{}", replaced.stderr);
         assert!(whole(begin(json(&replaced)["url"].as_str().expect("a URL"))).contains("hello"));
+        let windowed = room.ctx(&["serve", "--background", "--window", "50k"]);
+        assert!(windowed.stderr.contains("runs already"), "{}", windowed.stderr);
+        // Clients have the port.
+        let flags = ["serve", "--background", "--replace", "--json"];
+        let windowed = room.ctx(&[&flags[..], &["--window", "50k"]].concat());
+        assert_eq!(json(&windowed)["url"], json(&replaced)["url"]);
+        let again = room.ctx(&[&flags[..], &["-u", "gemini=http://127.0.0.1:9"]].concat());
+        for flag in ["--window 50k".to_owned(), format!("--upstream openai={upstream}")] {
+            assert!(again.stderr.contains(&flag), "{}", again.stderr);
+        }
+        assert_eq!(json(&again)["url"], json(&replaced)["url"]);
         assert_eq!(room.ctx(&["serve", "--stop"]).code, Some(0));
     }
 

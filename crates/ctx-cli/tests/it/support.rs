@@ -43,6 +43,8 @@ impl Room {
         self.folder.path().join(name)
     }
 
+XX
+
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folder");

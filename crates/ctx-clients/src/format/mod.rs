@@ -63,9 +63,12 @@ impl Format {
 
 /// Refuses YAML to which a line cannot be added.
 fn check_yaml(text: &str) -> Result<()> {
-    let is_other =
-        |line: &&str| line.starts_with(['{', '[', '-', '%', '.']) && !line.starts_with("---");
-    match text.lines().find(is_other) {
+    let is_other = |line: &&str| {
+        line.starts_with(['{', '[', '-', '%', '.', '"', '\'']) && !line.starts_with("---")
+    };
+    let is_name = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
+    let first = text.lines().find(is_name).filter(|line| line.starts_with(' '));
+    match first.or_else(|| text.lines().find(is_other)) {
         None => Ok(()),
         Some(line) => {
             let message = format!("the file has YAML that is not edited: '{}'", line.trim_end());

@@ -11,6 +11,7 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use super::{Examined, Finding};
+use crate::commands::setup::serve_to;
 
 /// How long a client may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -77,22 +78,24 @@ fn finding(
 ) -> ctx_core::Result<Finding> {
     let addresses = client.addresses(environment)?;
     let is_ctx = |url: &str| server.is_some_and(|server| Proxy::at(&server.url).is_at(url));
-    let other = addresses.iter().find(|found| !is_ctx(&found.url) && !found.is_public());
+    let is_other = |found: &&Address| !is_ctx(&found.url) && !found.is_public();
+    let others: Vec<_> = addresses.iter().filter(is_other).collect();
     let id = client.id();
     let args: String = environment.args.iter().map(|arg| format!(" {}", arg.display())).collect();
     let run = format!("`ctx run -- {id}{args}` for one run");
-    let Some(other) = other else {
+    let Some(other) = others.first() else {
         return Ok(match addresses.is_empty() || addresses.iter().all(Address::is_public) {
-            false => Finding::ok("client", format!("{about} sends its requests to ctx")),
+            false => through_ctx(client, about, environment, (server, records))?,
             true => Finding {
                 hint: Some(format!("`ctx setup {id}`, or {run}")),
                 ..Finding::ok("client", format!("{about} is not set up"))
             },
         });
     };
-    let Address { family, url, source, .. } = other;
+    let Address { url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
-    let upstream = format!("`ctx serve --background --upstream {}={url}`", family.name());
+    let servers: Vec<_> = others.iter().map(|found| (found.family, found.url.clone())).collect();
+    let upstream = format!("`{}`", serve_to(&servers, server.is_some()));
     let folder = &environment.folder;
     let project = match source {
         AddressSource::File(path) if path.starts_with(folder) && *folder != environment.home => {
@@ -102,7 +105,7 @@ fn finding(
     };
     // A setup changes no profile.
     let through = match args.is_empty() {
-        true => format!("{run}, or {upstream} and then `ctx setup {id}{project} --replace`"),
+        true => format!("{run}, or {upstream} and then `ctx setup {id}{project}`"),
         false => run,
     };
     if !other.is_local() {
@@ -115,16 +118,31 @@ fn finding(
     let hint = match server {
         Some(_) => format!("`ctx setup {id}{project}` points it at the running ctx"),
         None => {
-            let servers = client.replaced(records, environment)?;
-            let servers =
-                servers.iter().map(|(of, url)| format!(" --upstream {}={url}", of.name()));
-            let servers: String = servers.collect();
-            format!(
-                "start it: `ctx serve --background{servers}`; or `ctx setup {id}{project} --undo`"
-            )
+            let listen = url.split("://").nth(1).and_then(|rest| rest.split('/').next());
+            let listen = listen.map(|at| format!(" --listen {at}")).unwrap_or_default();
+            let serve = serve_to(&client.replaced(records, environment)?, false);
+            format!("start it: `{serve}{listen}`; or `ctx setup {id}{project} --undo`")
         }
     };
     Ok(Finding::error("client", format!("{text}, and nothing listens there"), hint))
+}
+
+/// Says whether a proxy sends the requests of a client where they went before its setup.
+fn through_ctx(
+    client: Client,
+    about: &str,
+    environment: &Environment,
+    (server, records): (Option<&RunningServer>, &Path),
+) -> ctx_core::Result<Finding> {
+    let mut lost = client.replaced(records, environment)?;
+    lost.retain(|(of, url)| !server.is_some_and(|server| server.sends_to(of.name(), url)));
+    let Some((_, url)) = lost.first() else {
+        return Ok(Finding::ok("client", format!("{about} sends its requests to ctx")));
+    };
+    let text = format!(
+        "{about} sends its requests to ctx, which does not send them to {url}, where they went before"
+    );
+    Ok(Finding::warning("client", text, format!("`{}`", serve_to(&lost, true))))
 }
 
 /// Returns the number in the first line that a client prints as its version, else the line; or why

@@ -15,10 +15,11 @@ pub(super) fn home(home: &Home) -> Vec<Finding> {
     let path = &home.root;
     let shown = path.display();
     // A folder that is missing is created in the nearest one that exists.
-    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let existing = absolute.ancestors().find(|folder| folder.exists()).unwrap_or(path);
     let mut findings = Vec::new();
     match tempfile::tempfile_in(existing) {
-        Ok(_) if existing != path => {
+        Ok(_) if existing != absolute => {
             return vec![Finding::ok("home", format!("{shown} does not exist yet"))];
         }
         Ok(_) => findings.push(Finding::ok("home", shown.to_string())),

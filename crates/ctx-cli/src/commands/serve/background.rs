@@ -39,7 +39,8 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         let others = other_upstreams(global, args, server)?;
         let port = args.listen.as_deref().and_then(|listen| listen.rsplit(':').next());
         let is_elsewhere = port.is_some_and(|port| port != "0" && server.port() != Some(port));
-        if is_elsewhere || !args.upstreams.is_empty() && !others.is_empty() {
+        let has_other_window = args.window.is_some() && args.window != server.window;
+        if is_elsewhere || has_other_window || !args.upstreams.is_empty() && !others.is_empty() {
             let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
                 .with("url", &server.url)
                 .hint("`--background --replace` starts one with these flags in its place");
@@ -47,7 +48,7 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         }
         return report(&(&server.url, server.pid), "already listens on", args, out);
     }
-    let kept = found.as_ref().map(|server| kept_upstreams(global, args, server)).transpose()?;
+    let kept = found.as_ref().map(|server| kept_flags(global, args, server)).transpose()?;
     let kept = kept.unwrap_or_default();
     let log = log_path(&home)?;
     let begin = std::fs::metadata(&log).map_or(0, |found| found.len());
@@ -68,26 +69,41 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
     };
     report(&(url, child.id()), "listens on", args, out)?;
     if !kept.is_empty() {
-        let kept = kept.join(" and ");
-        out.note(format!("requests still go to {kept}; --upstream URL sends them elsewhere"));
+        out.note(format!("flags of the server before it: {}", kept.join(" ")));
     }
     out.note(format!("its log is {}; `ctx serve --stop` ends it", log.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the upstreams of the server that ends, as values of `--upstream`, where they are not those
-/// of the configuration: a key must not go to another server because they are not named again.
-fn kept_upstreams(
+/// Returns the flags of the server that ends for what is not given again: clients have its port, and
+/// a key must not go to another server.
+fn kept_flags(
     global: &Global,
     args: &Serve,
     server: &RunningServer,
 ) -> anyhow::Result<Vec<String>> {
-    if !args.upstreams.is_empty() {
-        return Ok(Vec::new());
+    let mut kept = Vec::new();
+    let config: ServerConfig = setup::config(global)?.section()?;
+    let listen = server.listen.map(|address| address.to_string());
+    if let Some(listen) = listen.filter(|listen| args.listen.is_none() && *listen != config.listen)
+    {
+        kept.extend(["--listen".to_owned(), listen]);
     }
-    let others = other_upstreams(global, args, server)?.into_iter();
-    let kept = others.filter_map(|name| Some(format!("{name}={}", server.upstreams.get(name)?)));
-    Ok(kept.collect())
+    if let Some(window) = server.window.as_ref().filter(|_| args.window.is_none()) {
+        kept.extend(["--window".to_owned(), window.clone()]);
+    }
+    let is_given = |name: &str| {
+        args.upstreams.iter().any(|given| match given.split_once('=') {
+            Some((api, url)) if !api.contains(':') => api == name || url.is_empty(),
+            _ => true,
+        })
+    };
+    for name in other_upstreams(global, args, server)?.into_iter().filter(|name| !is_given(name)) {
+        if let Some(url) = server.upstreams.get(name) {
+            kept.extend(["--upstream".to_owned(), format!("{name}={url}")]);
+        }
+    }
+    Ok(kept)
 }
 
 /// Returns the APIs whose upstream, by the flags and the configuration, is not that of a server.
@@ -173,15 +189,14 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
-fn spawn(log: &Path, takes_over: bool, upstreams: &[String]) -> anyhow::Result<Child> {
+fn spawn(log: &Path, takes_over: bool, kept: &[String]) -> anyhow::Result<Child> {
     let file = ctx_disk::private().append(true).create(true).open(log);
     let file = file.map_err(|e| io_error("cannot open the log", log, e))?;
     let given = std::env::args_os().skip(1);
     let given =
         given.filter(|flag| !["--background", "--replace", "--json"].iter().any(|own| flag == own));
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(given).args(["--json", "--detached"]);
-    command.args(upstreams.iter().flat_map(|upstream| ["--upstream", upstream]));
+    command.args(given).args(["--json", "--detached"]).args(kept);
     if takes_over {
         command.arg("--takes-over");
     }
