@@ -197,10 +197,14 @@ fn protocol_of(items: &[Box<RawValue>]) -> Option<Protocol> {
         let kind = Object::of(part).and_then(|part| part.owned("type"));
         kind.is_some_and(|kind| kind.starts_with("input_") || kind.starts_with("output_"))
     };
-    let is_item = |item: &Box<RawValue>| {
+    let is_item = |item: &RawValue| {
         let Some(item) = Object::of(item) else { return false };
         item.has("type") || item.array("content").is_some_and(|all| all.into_iter().any(is_part))
     };
     items.first()?;
-    Some(if items.iter().any(is_item) { Protocol::Responses } else { Protocol::Messages })
+    Some(if items.iter().any(|item| is_item(item)) {
+        Protocol::Responses
+    } else {
+        Protocol::Messages
+    })
 }
