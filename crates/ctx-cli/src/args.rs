@@ -99,11 +99,11 @@ pub(crate) enum Command {
     Assemble(Assemble),
     /// Replace old history by a verified summary, and store it; or undo a compaction
     Compact(Compact),
-    /// List a session's compactions with what each covered and kept
+    /// List the compactions of a session, with what each covered and kept, or those of the proxy
     Compactions(Compactions),
     /// Show what a compaction removed from the context, and which facts were kept
     Diff(Diff),
-    /// Print the original messages behind a citation of a summary
+    /// Print the original messages behind a citation of a summary, or a compaction
     Expand(Expand),
     /// Show where a line of a summary or a fact comes from: its messages, and their place in the file
     #[command(visible_alias = "explain")]
@@ -289,7 +289,11 @@ pub(crate) enum Shape {
 #[derive(Debug, Args)]
 pub(crate) struct Compactions {
     /// The transcript, its id or a prefix of that, or - for stdin
-    pub(crate) session: PathBuf,
+    #[arg(required_unless_present = "proxy")]
+    pub(crate) session: Option<PathBuf>,
+    /// Those that clients asked for through `ctx serve`, and whose messages it saved
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) proxy: bool,
     /// Print JSON: an array, oldest first
     #[arg(long)]
     pub(crate) json: bool,
@@ -312,10 +316,15 @@ pub(crate) struct Diff {
 #[derive(Debug, Args)]
 pub(crate) struct Expand {
     /// The transcript, its id or a prefix of that, or - for stdin
-    pub(crate) session: PathBuf,
+    #[arg(required_unless_present = "proxy")]
+    pub(crate) session: Option<PathBuf>,
     /// The entry as cited, with or without `[e:`; or a compaction, for all messages it replaced
-    #[arg(required = true)]
+    #[arg(required_unless_present = "proxy")]
     pub(crate) entries: Vec<String>,
+    /// Instead the messages of a compaction that `ctx compactions --proxy` lists, by its id or a
+    /// prefix of that, or by the content of the item that the client got
+    #[arg(long, value_name = "COMPACTION", num_args = 1.., conflicts_with = "session")]
+    pub(crate) proxy: Vec<String>,
     /// Print JSON: an array of messages in pi's format
     #[arg(long)]
     pub(crate) json: bool,

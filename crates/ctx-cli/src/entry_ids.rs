@@ -50,13 +50,17 @@ pub(crate) struct ShortIds<'t> {
 
 impl<'t> ShortIds<'t> {
     pub(crate) fn of(transcript: &'t Transcript) -> Self {
-        let mut sorted: Vec<&str> = transcript.entries.iter().map(|entry| &*entry.id).collect();
+        Self::among(transcript.entries.iter().map(|entry| &*entry.id))
+    }
+
+    pub(crate) fn among(ids: impl Iterator<Item = &'t str>) -> Self {
+        let mut sorted: Vec<&str> = ids.collect();
         sorted.sort_unstable();
         Self { sorted }
     }
 
-    /// Returns the shortest unambiguous prefix of an id. An id that is short, not in the
-    /// transcript, or without an unambiguous prefix is returned in full.
+    /// Returns the shortest unambiguous prefix of an id. An id that is short, not among
+    /// them, or without an unambiguous prefix is returned in full.
     pub(crate) fn show(&self, id: &str) -> String {
         let beginning = |chars: usize| id.chars().take(chars).collect::<String>();
         let found = SHORT_ID_CHARS.iter().map(|&chars| beginning(chars)).find(|b| self.is_only(b));

@@ -36,9 +36,13 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
         }
         Command::Assemble(args) => args.session = one(&args.session)?,
         Command::Compact(args) => args.session = one(&args.session)?,
-        Command::Compactions(args) => args.session = one(&args.session)?,
+        Command::Compactions(args) => {
+            args.session = args.session.as_deref().map(one).transpose()?;
+        }
         Command::Diff(args) => args.session = one(&args.session)?,
-        Command::Expand(args) => args.session = one(&args.session)?,
+        Command::Expand(args) => {
+            args.session = args.session.as_deref().map(one).transpose()?;
+        }
         Command::Why(args) => {
             args.session = args.session.as_deref().map(one).transpose()?;
         }

@@ -5,17 +5,19 @@ use std::process::ExitCode;
 
 use ctx_core::EntryId;
 use ctx_runtime::lookup::provenance::receipt_of;
-use ctx_session::{CompactionAuthor, StoredCompaction, Transcript};
-use ctx_terminal::format::{escaped, minute, thousands};
+use ctx_server::proxy::{SavedCompaction, SavedCompactions};
+use ctx_session::{CompactionAuthor, Home, StoredCompaction, Transcript};
+use ctx_terminal::format::{escaped, minute, shortened, thousands};
 use ctx_terminal::out::{Cell, DIM, GREEN, Out, Table};
 use serde_json::Value;
 
 use crate::args::Compactions;
-use crate::entry_ids::ShortIds;
+use crate::entry_ids::{ID_CHARS, ShortIds};
 use crate::{receipt, setup};
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
-    let transcript = setup::open(&args.session, out)?;
+    let Some(session) = &args.session else { return of_proxy(args.json, out) };
+    let transcript = setup::open(session, out)?;
     let mut list = transcript.compaction_list(None)?;
     subtract_unsent(&transcript, &mut list)?;
     if args.json {
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     } else {
         out.line(rows(&list, &ShortIds::of(&transcript)))?;
         if let Some(undo) = list.iter().rev().find_map(|compaction| compaction.undone_by.as_ref()) {
-            let session = escaped(&args.session.to_string_lossy());
+            let session = escaped(&session.to_string_lossy());
             let undo = ShortIds::of(&transcript).show(undo);
             out.note(format!(
                 "`ctx compact {session} --undo --compaction {undo}` reverts the undo {undo}"
@@ -33,6 +35,47 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the compactions of the proxy's clients. A damaged one is reported, and the others listed.
+fn of_proxy(json: bool, out: &Out) -> anyhow::Result<ExitCode> {
+    let saved = SavedCompactions::of(&Home::from_env()?);
+    let ids = saved.ids();
+    let mut list = Vec::with_capacity(ids.len());
+    for id in &ids {
+        match saved.get(id) {
+            Ok(compaction) => list.push(compaction),
+            Err(error) => out.warn(error.to_string()),
+        }
+    }
+    if json {
+        out.json(&list)?;
+    } else if ids.is_empty() {
+        out.note("no client of `ctx serve` has asked for a compaction whose messages are saved");
+    } else {
+        let short = ShortIds::among(ids.iter().map(String::as_str));
+        out.line(saved_rows(&list, &short))?;
+        out.note("`ctx expand --proxy ID` prints the messages that a compaction covers");
+    }
+    Ok(if list.len() == ids.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn saved_rows(list: &[SavedCompaction], ids: &ShortIds<'_>) -> String {
+    let rows = list.iter().map(|compaction| {
+        let after = compaction.parent.as_ref().map(|id| ids.show(id));
+        let session = compaction.session.as_ref().map(|id| shortened(id, ID_CHARS));
+        let or_none = |cell: Option<String>| Cell::from(cell.unwrap_or_else(|| "-".to_owned()));
+        vec![
+            Cell::from(ids.show(&compaction.id)),
+            thousands(compaction.messages as u64).into(),
+            or_none(after),
+            or_none(compaction.protocol.map(|protocol| protocol.name().to_owned())),
+            or_none(session),
+            or_none(compaction.timestamp.map(minute)),
+        ]
+    });
+    let header = ["id", "messages", "follows", "api", "conversation", "when"];
+    Table::new(&header, rows.collect(), 2).without(&["api", "when"]).fitted()
 }
 
 /// Subtracts the messages that are never sent to a model from the counts, as receipts do.

@@ -45,6 +45,7 @@ mod otlp;
 mod pipes;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;
+mod proxied;
 mod readme;
 mod recalled;
 mod recorded;

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 
 /// A provider's conversation API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// OpenAI Chat Completions and compatible APIs.
     Chat,

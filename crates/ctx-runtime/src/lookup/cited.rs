@@ -21,14 +21,31 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
     if let Some(found) = transcript.find(id) {
         return Ok(found);
     }
+    let ids = transcript.entries.iter().map(|entry| &*entry.id);
+    find_id(ids, id, "entry").map(EntryId::from)
+}
+
+/// Returns the only id that begins with `id`. `what` says of what they are the ids.
+///
+/// # Errors
+///
+/// Those of [`find_entry`].
+pub fn find_id<'a>(
+    ids: impl Iterator<Item = &'a str>,
+    id: &str,
+    what: &'static str,
+) -> Result<&'a str> {
     let named = shortened(id, ID_CHARS);
-    let ids = transcript.entries.iter().map(|entry| &entry.id);
     let alike = ids.filter(|known| !id.is_empty() && known.starts_with(id));
-    let alike: Vec<String> = alike.take(ALIKE).map(|known| shortened(known, ID_CHARS)).collect();
+    let alike: Vec<&str> = alike.take(ALIKE).collect();
     Err(match alike.as_slice() {
-        [] => Error::new(ErrorKind::NotFound, format!("entry '{named}' not found")),
-        some => Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
-            .hint(format!("give a longer prefix, for example of {}", some.join(", "))),
+        [] => Error::new(ErrorKind::NotFound, format!("{what} '{named}' not found")),
+        [only] => return Ok(only),
+        some => {
+            let some: Vec<_> = some.iter().map(|known| shortened(known, ID_CHARS)).collect();
+            Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
+                .hint(format!("give a longer prefix, for example of {}", some.join(", ")))
+        }
     })
 }
 

@@ -74,6 +74,7 @@ use fingerprint::Salt;
 use store::ConversationStore;
 use stored_responses::StoredResponses;
 
+pub use client_compaction::{RestoredItems, SavedCompaction, SavedCompactions};
 pub use config::{
     ClientCompaction, CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig,
     UpstreamsConfig,
@@ -174,6 +175,7 @@ impl Proxy {
             Err(error) => return Err(error),
         };
         let salt = Salt::of(&folder)?;
+        let saved = SavedCompactions::of(&settings.host.home);
         let config = &settings.config;
         let most = config.max_conversations as usize;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
@@ -190,7 +192,7 @@ impl Proxy {
             memories: Arc::default(),
             trace,
             metrics,
-            originals: OriginalItems::at(folder.join("compactions"), salt.clone()),
+            originals: OriginalItems::new(saved, salt.clone()),
             responses: StoredResponses::at(folder.join("responses"), salt.clone()),
             salt,
             client_summaries: ClientSummaries::at(folder.join("summaries")),

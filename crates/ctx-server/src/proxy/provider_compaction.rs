@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ctx_core::{Compacted, Entry, EntryId, Message, Result, Role, TokenLedger};
+use ctx_core::{Compacted, EntryId, Message, Result, Role, TokenLedger};
 use ctx_dialect::wire::{Protocol, Request, compaction_in};
 use ctx_trace::CompactionRecord;
 use memchr::memmem;
@@ -43,7 +43,6 @@ pub(super) struct CompactedOriginals {
     /// The index of the unit with the compaction.
     pub(super) at: usize,
     items: Arc<RestoredItems>,
-    protocol: Protocol,
 }
 
 impl CompactibleRequest {
@@ -81,10 +80,28 @@ impl CompactibleRequest {
             }
             None => None,
         };
+        self.keeping(move |this| this.save(&content, session)).await
+    }
+
+    /// Saves the history that a compaction by ctx covers, which is audited already.
+    pub(super) async fn keep_own(self: &Arc<Self>, content: String, conversation: String) {
+        let save = move |this: &Self| {
+            let history = this.history(&content, Some(conversation))?;
+            let save = |(id, saved): (String, _)| this.proxy.originals.save_provider(&id, &saved);
+            history.map(save).transpose().map(|_| None)
+        };
+        self.keeping(save).await;
+    }
+
+    /// Saves a history on a blocking thread. A failure is a warning.
+    async fn keeping(
+        self: &Arc<Self>,
+        save: impl FnOnce(&Self) -> Result<Option<CompactionRecord>> + Send + 'static,
+    ) -> Option<CompactionRecord> {
         let this = self.clone();
         let keeping = tokio::task::spawn_blocking(move || {
-            this.save(&content, session).unwrap_or_else(|error| {
-                let why = "the model cannot read what a compaction of the provider covers";
+            save(&this).unwrap_or_else(|error| {
+                let why = "the messages that a compaction covers are not saved";
                 this.proxy.warn(&format!("{why}: {error}"));
                 None
             })
@@ -98,10 +115,8 @@ impl CompactibleRequest {
         session: Option<(String, TokenLedger)>,
     ) -> Result<Option<CompactionRecord>> {
         let (originals, protocol) = (&self.proxy.originals, self.client_request.protocol());
-        let owner = self.client_request.owner();
-        let id = originals.provider_id(protocol, content, &owner);
-        let Some(mut saved) = self.history(&owner)? else { return Ok(None) };
-        saved.session = session.as_ref().map(|(conversation, _)| conversation.clone());
+        let conversation = session.as_ref().map(|(conversation, _)| conversation.clone());
+        let Some((id, saved)) = self.history(content, conversation)? else { return Ok(None) };
         let is_kept = self.proxy.settings.config.retrieval != RetrievalBy::Off
             && !self.client_request.route.is_bedrock;
         if is_kept {
@@ -109,9 +124,7 @@ impl CompactibleRequest {
             originals.save_provider(&id, &saved)?;
         }
         let Some((conversation, ledger)) = session else { return Ok(None) };
-        let restored = originals.with_parents(&id, saved.clone());
-        let entry = |(id, message)| Arc::new(Entry::in_memory(EntryId::from(id), message));
-        let entries = restored.messages(protocol).map(entry).collect();
+        let entries = originals.saved.with_parents(&id, saved.clone()).entries();
         let history = SummarisedHistory::new(conversation, ledger, entries);
         if protocol == Protocol::Messages {
             let audited = history.audit(&self.proxy, &[].into(), content);
@@ -133,9 +146,15 @@ impl CompactibleRequest {
         Ok(Some(record_compaction(&self.proxy, history.conversation(), None, &compacted)))
     }
 
-    /// Returns the history of the request: since the last compaction whose originals are saved.
-    fn history(&self, owner: &[u8]) -> Result<Option<SavedItems>> {
+    /// Returns the id of a compaction of the request, and the history: since the last compaction
+    /// whose originals are saved.
+    fn history(
+        &self,
+        content: &str,
+        session: Option<String>,
+    ) -> Result<Option<(String, SavedItems)>> {
         let (originals, protocol) = (&self.proxy.originals, self.client_request.protocol());
+        let owner = &self.client_request.owner();
         let body = with_stored(&self.proxy, &self.client_request, self.body.clone())?;
         let text = String::from_utf8_lossy(&body);
         let Some(mut saved) = WholeBody::of(originals, protocol, &text, owner, true).to_save else {
@@ -152,7 +171,8 @@ impl CompactibleRequest {
         if protocol == Protocol::Responses {
             saved.items.retain(|item| compaction_in(protocol, item.get()).is_none());
         }
-        Ok(Some(saved))
+        saved.session = session;
+        Ok(Some((originals.provider_id(protocol, content, owner), saved)))
     }
 }
 
@@ -167,12 +187,12 @@ impl CompactedOriginals {
         let units = request.units.iter().enumerate().rev();
         let (at, content) = units.filter_map(|(at, unit)| Some((at, unit.compaction()?))).next()?;
         let id = proxy.originals.provider_id(protocol, &content, &client_request.owner());
-        Some(Self { at, items: proxy.originals.restore_provider(&id)?, protocol })
+        Some(Self { at, items: proxy.originals.restore_provider(&id)? })
     }
 
     /// Returns them with their ids, oldest first.
     pub(super) fn messages(&self) -> impl Iterator<Item = (String, Message)> {
-        self.items.messages(self.protocol)
+        self.items.messages()
     }
 
     /// Returns the message that tells the model of them, with what the compaction lost, after it.

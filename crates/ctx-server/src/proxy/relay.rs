@@ -278,6 +278,12 @@ impl Relay {
         };
         self.note(&mut prepared, 1);
         let summary = prepared.compacted?;
+        if let Some(context) = prepared.context
+            && let Some(compactible) =
+                CompactibleRequest::of(&self.proxy, &self.client_request, &self.content)
+        {
+            compactible.keep_own(summary.clone(), context.conversation.id.clone()).await;
+        }
         if asked.pauses {
             return Some(summary);
         }

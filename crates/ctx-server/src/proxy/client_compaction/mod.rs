@@ -11,6 +11,7 @@
 
 mod originals;
 mod restore;
+mod saved;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -22,8 +23,10 @@ use memchr::memmem;
 
 use super::held_answer::HeldAnswer;
 
-pub(super) use originals::{OriginalItems, RestoredItems, SavedItems};
+pub(super) use originals::OriginalItems;
 pub(super) use restore::WholeBody;
+pub(super) use saved::SavedItems;
+pub use saved::{RestoredItems, SavedCompaction, SavedCompactions};
 
 /// Whether a request asks for a compaction of its history.
 pub(super) fn asks_for_compaction(route: &Route, body: &Bytes) -> bool {

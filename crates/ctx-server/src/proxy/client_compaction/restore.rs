@@ -8,7 +8,8 @@ use ctx_dialect::openai_responses;
 use ctx_dialect::wire::{Items, Protocol, compaction_content, developer_item, is_trigger};
 use serde_json::value::RawValue;
 
-use super::originals::{OriginalItems, PREFIX, RestoredItems, SavedItems};
+use super::originals::{OriginalItems, PREFIX};
+use super::saved::{RestoredItems, SavedItems};
 
 /// Replaces items that cannot be restored. The client has kept its user's messages.
 const LOST: &str = "[The earlier part of this conversation was compacted, and its content is not \
@@ -65,6 +66,7 @@ impl<'a> WholeBody<'a> {
         let new = history.items.get(history.inherited..).unwrap_or_default();
         let raw = |item: &Cow<'_, str>| RawValue::from_string(item.to_string()).ok();
         let to_save = compacts.then(|| SavedItems {
+            protocol: Some(protocol),
             parent: history.parent.clone(),
             items: new.iter().filter_map(raw).collect(),
             ..SavedItems::default()
@@ -85,7 +87,7 @@ impl History<'_> {
         let known: HashSet<_> = restored.items.iter().filter_map(|item| hash(item.get())).collect();
         let kept = std::mem::take(&mut self.items);
         let is_new = |item: &Cow<'_, str>| hash(item).is_none_or(|hash| !known.contains(&hash));
-        if restored.is_truncated {
+        if restored.missing.is_some() {
             self.items.push(Cow::Owned(developer_item(LOST)));
         }
         self.items.extend(restored.items.iter().map(|item| Cow::Owned(item.get().to_owned())));

@@ -1,5 +1,6 @@
 //! Compactions that Codex asks for.
 
+use ctx_dialect::openai_responses;
 use ctx_dialect::wire::{Protocol, Watch};
 use ctx_testkit::provider::{FakeProvider, Raw, Reply, Step};
 
@@ -162,6 +163,58 @@ async fn an_item_is_good_after_a_restart_and_only_for_its_owner() {
     }
     let lost = |text: &String| text.contains("a part of a history is lost");
     assert_eq!(rig.warnings.lock().unwrap().iter().filter(|text| lost(text)).count(), 1);
+}
+
+#[tokio::test]
+async fn an_item_is_good_for_a_second_server_of_the_home_and_in_another_conversation() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let first = history(1);
+    let item = rig.compact(&first).await;
+    let second = Rig::beside(&rig, provider()).await;
+    let mut other = kept(&first, item);
+    other.insert(0, message("user", "Another beginning."));
+    for (server, items) in [(&second, &other[1..]), (&rig, &other[..])] {
+        let received = json!(server.received(items).await).to_string();
+        assert!(received.contains("src/file0.rs"), "{received}");
+    }
+}
+
+#[tokio::test]
+async fn what_compactions_replaced_is_listed_and_read_again() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let first = history(1);
+    let item = rig.compact(&first).await;
+    let mut next = kept(&first, item.clone());
+    next.push(message("user", "And now?"));
+    rig.compact(&next).await;
+    let saved = SavedCompactions::of(&Home::at(rig.home.path()));
+    let ids = saved.ids();
+    let listed: Vec<_> = ids.iter().map(|id| saved.get(id).unwrap()).collect();
+    let [older, newer] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((older.messages, newer.messages), (first.len(), 1), "{listed:?}");
+    assert_eq!((&older.parent, &newer.parent), (&None, &Some(older.id.clone())));
+    let session = rig.proxy.trace().sessions()[0].info.id.clone();
+    assert!(listed.iter().all(|one| one.session.as_ref() == Some(&session)), "{listed:?}");
+    let parse = |item: &Value| openai_responses::parse(&item.to_string()).unwrap();
+    let read = |saved: &SavedCompactions, id: &str| {
+        let entries = saved.restore(id).unwrap().entries();
+        entries.iter().map(|entry| (*entry.message().unwrap()).clone()).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = first.iter().map(parse).collect();
+    assert_eq!(read(&saved, &older.id), all);
+    all.push(parse(&next[next.len() - 1]));
+    assert_eq!(read(&saved, &newer.id), all);
+    assert_eq!(saved.find(item["encrypted_content"].as_str().unwrap()).unwrap(), older.id);
+    // A file of an earlier version.
+    let path = rig.home.path().join(format!("proxy/compactions/{}.jsonl", older.id));
+    let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(file.as_object_mut().unwrap().remove("protocol"), Some(json!("responses")));
+    std::fs::write(&path, file.to_string()).unwrap();
+    assert_eq!(saved.get(&older.id).unwrap().protocol, Some(Protocol::Responses));
+    assert_eq!(read(&saved, &newer.id), all);
+    std::fs::remove_file(path).unwrap();
+    let rest = saved.restore(&newer.id).unwrap();
+    assert_eq!((rest.missing.as_ref(), rest.entries().len()), (Some(&older.id), 1));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `context_management` for providers that do not know it.
 
+use ctx_dialect::anthropic;
+use ctx_dialect::wire::Protocol;
 use ctx_testkit::provider::{FakeProvider, Step};
 
 use super::*;
@@ -162,5 +164,22 @@ async fn a_client_that_pauses_gets_the_summary_alone() {
         assert_eq!(iterations(&got), (vec!["compaction".to_owned()], true), "{}", got.body);
         assert!(content[0]["content"].as_str().unwrap().contains("/src/river.rs"), "{}", got.body);
         assert_eq!(rig.provider.count(), 1, "only the refused request");
+
+        // What it replaced is saved, and the model can read it.
+        let saved = SavedCompactions::of(&Home::at(rig.home.path()));
+        let ids = saved.ids();
+        let [id] = &ids[..] else { panic!("{ids:?}") };
+        assert_eq!(saved.get(id).unwrap().protocol, Some(Protocol::Messages));
+        let parse = |message: &Value| anthropic::parse(&message.to_string()).unwrap();
+        let entries = saved.restore(id).unwrap().entries();
+        let read: Vec<_> =
+            entries.iter().map(|entry| (*entry.message().unwrap()).clone()).collect();
+        assert_eq!(read, messages.iter().map(parse).collect::<Vec<_>>());
+        let next = [json!({ "role": "assistant", "content": content }), user("Go on.")];
+        let mut body = compacting(&next, streams, true);
+        body["tools"] = json!([{ "name": "read", "input_schema": { "type": "object" } }]);
+        rig.post("/v1/messages", &body).await;
+        let sent = rig.last().json.to_string();
+        assert!(sent.contains("ctx_recall") && sent.contains("were compacted"), "{sent}");
     }
 }
