@@ -366,8 +366,8 @@ mod servers {
         json(&room.ctx(&routed));
         let kept = room.ctx(&["setup", "codex", "--yes"]);
         assert_eq!((kept.code, kept.stderr.contains(words)), (Some(0), false), "{}", kept.stderr);
-        let moved = [&serve[..], &["--replace", "-u", "openai=http://127.0.0.1:8/v1"]].concat();
-        json(&room.ctx(&moved));
+        let moved = ["serve", "--background", "--replace", "-u", "openai=http://127.0.0.1:8/v1"];
+        assert_eq!(room.ctx(&moved).code, Some(0));
         let codex = room.program("codex", "echo codex-cli 1.2");
         let path = codex.parent().expect("a folder");
         let doctor = Ran::of(room.command(&["doctor"]).env("PATH", path));
