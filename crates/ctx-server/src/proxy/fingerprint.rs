@@ -1,12 +1,12 @@
 //! Determines the owner and the beginning of a conversation.
 
-use std::fs;
-use std::io::{ErrorKind as IoKind, Write};
+use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
 use axum::http::HeaderMap;
 use ctx_core::Result;
 use ctx_dialect::wire::Protocol;
+use ctx_disk::FileLock;
 use ctx_disk::lru::unwritable;
 
 use super::headers;
@@ -27,29 +27,26 @@ impl std::fmt::Debug for Salt {
 }
 
 impl Salt {
-    /// Reads the salt of a folder, creating it if missing.
+    /// Reads the salt of a folder, creating it if it is missing or damaged.
     pub(super) fn of(folder: &Path) -> Result<Self> {
         let path = folder.join("salt");
-        let failed = unwritable("cannot store conversations", &path);
-        match ctx_disk::read(&path) {
-            Ok(bytes) if bytes.len() == 32 => {
-                let mut salt = [0; 32];
-                salt.copy_from_slice(&bytes);
-                return Ok(Self(salt));
-            }
-            Ok(_) => fs::remove_file(&path).map_err(failed)?,
-            Err(error) if error.kind() == IoKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
+        let read = || match ctx_disk::read(&path) {
+            Ok(bytes) => Ok(bytes.try_into().ok().map(Self)),
+            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+            Err(error) => Err(unwritable("cannot store conversations", &path)(error)),
+        };
+        if let Some(salt) = read()? {
+            return Ok(salt);
+        }
+        // Two servers that start at once must have one salt.
+        let _lock = FileLock::with_default_timeout(&path)?;
+        if let Some(salt) = read()? {
+            return Ok(salt);
         }
         let mut salt = [0; 32];
         salt[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
         salt[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-        match ctx_disk::private().write(true).create_new(true).open(&path) {
-            Ok(mut file) => file.write_all(&salt).map_err(failed)?,
-            // Another process was faster.
-            Err(error) if error.kind() == IoKind::AlreadyExists => return Self::of(folder),
-            Err(error) => return Err(failed(error)),
-        }
+        ctx_disk::write_atomic(&path, &salt)?;
         Ok(Self(salt))
     }
 

@@ -82,7 +82,10 @@ pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>, session: Option<
                         all.extend_from_slice(part.as_bytes());
                     }
                 }
-                Owner::OfSession => all.extend_from_slice(b"\nof the session"),
+                Owner::OfSession => {
+                    all.extend_from_slice(b"\nof the session");
+                    all.extend_from_slice(session.unwrap_or_default());
+                }
                 Owner::Token => all.extend_from_slice(HeaderValue::as_bytes(value)),
             }
             all.push(0);
