@@ -29,7 +29,7 @@ pub struct Setup {
 pub struct FileEdit {
     /// The file. A symbolic link is followed, and stays.
     pub path: PathBuf,
-    /// Its text; `None` if there is no file.
+    /// Its text; `None` if it does not exist.
     pub before: Option<String>,
     /// Its text with the settings.
     pub after: String,

@@ -22,7 +22,7 @@ pub struct Undo {
 /// A planned restoration of one file.
 #[derive(Debug)]
 pub struct Restoration {
-    /// The bytes of the file now; `None` if there is no file.
+    /// The bytes of the file now; `None` if it does not exist.
     pub now: Option<Vec<u8>>,
     /// Its bytes after the restoration.
     pub restored: Option<Vec<u8>>,
@@ -127,7 +127,7 @@ impl Undo {
         Ok(())
     }
 
-    /// Returns the files, by path; none if there is no setup.
+    /// Returns the files, by path; none without a setup.
     #[must_use]
     pub fn files(&self) -> &BTreeMap<PathBuf, Restoration> {
         &self.files

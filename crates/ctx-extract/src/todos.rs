@@ -79,7 +79,7 @@ impl Todos {
         }
     }
 
-    /// Applies a list, which contains all open tasks: an unfinished task that is no longer on it
+    /// Applies a list, which contains all open tasks: an unfinished task that is missing on it
     /// was dropped.
     fn list(&mut self, items: &[Value], entry: &EntryId, at: usize) {
         self.listed_at = at;

@@ -15,7 +15,7 @@ use crate::{Config, ResultLimits, aggregate, offload, replacement};
 ///    truncated to it: to its beginning or, where its end matters (an error, the end of JSON, a
 ///    summary), to both ends. A past result that takes more than `preemptiveShare` of the window,
 ///    as in a transcript recorded by another system, is replaced by a placeholder.
-/// 2. With [`Offload`](crate::Offload) on, results that are no longer among the newest are moved to
+/// 2. With [`Offload`](crate::Offload) on, results that have left the newest are moved to
 ///    files.
 /// 3. When all results together exceed their cap, the oldest are elided until three quarters of it
 ///    are left, or less, so that three more results of the usual size fit: each elision breaks the

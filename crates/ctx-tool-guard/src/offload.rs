@@ -16,7 +16,7 @@ const LONGEST_PATH: u32 = 4_096;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// Moves results that are no longer among the newest to files.
+/// Moves results that have left the newest to files.
 ///
 /// Earlier results were moved on earlier turns. The walk from the end therefore visits only the
 /// newest ones and as many others as there are new results, so that the cost of a turn depends on

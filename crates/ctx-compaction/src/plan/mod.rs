@@ -74,7 +74,7 @@ pub struct CompactionPlan {
 }
 
 impl CompactionPlan {
-    /// Returns the plan of a summary of all messages but the newest; `None` if there is no other.
+    /// Returns the plan of a summary of all messages but the newest; `None` without another one.
     pub(crate) fn whole(history: &History) -> Option<Self> {
         let (kept, covered) = history.items.split_last()?;
         (!covered.is_empty()).then(|| Self {

@@ -44,7 +44,7 @@ impl SourceIndex {
         for text in previous.iter().chain(instructions) {
             grounds.push(text);
         }
-        // The previous summary cites entries that are no longer among the messages.
+        // The previous summary cites entries that have left the messages.
         for cited in previous.into_iter().flat_map(citations) {
             grounds.entries.extend(cited.ids.into_iter().map(EntryId::from));
         }

@@ -110,7 +110,7 @@ fn a_foreign_summary_cites_nothing_that_never_was() {
             Some(r#"{"readFiles":[]}"#),
             "## Goal\n- Keep the wire format [e:0000000a]\n- Ship on Friday",
         ),
-        // An audited summary may cite entries that are no longer in the view.
+        // An audited summary may cite entries that have left the view.
         (Some(audited), text),
     ] {
         let ledger = TokenLedger::new(Counter::default(), Tokens(8_000), Tokens(2_000));

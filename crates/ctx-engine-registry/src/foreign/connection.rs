@@ -14,7 +14,7 @@ pub trait Channel: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there is no answer.
+    /// Why an answer is missing.
     async fn call(
         &self,
         verb: &str,

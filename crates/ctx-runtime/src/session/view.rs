@@ -72,7 +72,7 @@ impl CompactedRange {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Contract`] if there is no such entry.
+    /// [`ErrorKind::Contract`] if the entry is missing.
     fn removed(&self, compacted: &mut Compacted) -> Result<Vec<Arc<Entry>>> {
         let first = &compacted.first_kept_entry_id;
         let at = self.0.iter().position(|(entry, _)| entry.id() == first);

@@ -167,7 +167,7 @@ impl Graph {
     }
 
     /// Loads the graph at `path` if it covers the first of `rows`, most of them. `slot_of` returns
-    /// the current slot of a segment's vector. Returns `None` if there is no such graph.
+    /// the current slot of a segment's vector. Returns `None` without such a graph.
     ///
     /// # Errors
     ///

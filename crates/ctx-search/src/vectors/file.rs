@@ -114,7 +114,7 @@ impl VectorFile {
         }
     }
 
-    /// Loads all vectors again, including those that others added. Vectors that are no longer in
+    /// Loads all vectors again, including those that others added. Vectors that have left
     /// the file are dropped.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ const LOOKS: [usize; 2] = [64 * 1024, 4 * 1024 * 1024];
 /// How clearly a part of a transcript shows its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Evidence {
-    /// Decides only if there is no evidence for another format.
+    /// Decides only without evidence for another format.
     Weak,
     Likely,
     Certain,

@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::outcome::lines;
 
-/// Beginnings of lines that are no longer part of a panic message.
+/// Beginnings of lines that end a panic message.
 static ENDS: WordList = WordList::new("output.message_ends");
 
 /// The number of lines after the error line that may belong to it.

@@ -47,7 +47,7 @@ pub(super) fn lasting(clause: &str) -> Option<FactKind> {
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
     let has = |list: &WordList| list.iter().any(|words| lower.contains(words));
     let begins = |list: &WordList| list.iter().any(|words| lower.trim_start().starts_with(words));
-    // A value follows the words within so many characters.
+    // A value follows the words within this number of characters.
     let gives = |list: &WordList, within| {
         let has_digit = |rest: &str| rest.chars().take(within).any(|c| c.is_ascii_digit());
         list.iter().any(|words| lower.split(words).skip(1).any(has_digit))
