@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
-use ctx_core::{ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use crate::files::read_text;
-use crate::record::RecordedSetting;
+use crate::record::{Record, RecordedSetting};
 use crate::settings::{ConfigFile, Setting, nearest_env};
 use crate::setup::{is_public, several_servers};
 use crate::{Client, Environment, Family, FileEdit, Format, Proxy, Scope, opencode, record};
@@ -20,8 +20,6 @@ pub struct Address {
     pub family: Family,
     /// Its URL.
     pub url: String,
-    /// The key of the setting, or the name of the variable.
-    pub key: Vec<String>,
     /// Where it is set.
     pub source: AddressSource,
 }
@@ -88,9 +86,12 @@ impl Client {
     ) -> Result<Vec<Address>> {
         let mut applied: Vec<Address> = Vec::new();
         for address in self.all_addresses(environment, edits)? {
+            // Aider has one server for each API; others may have several providers in one file.
             let is_known = applied.iter().any(|known| {
                 known.family == address.family
-                    && (known.source != address.source || known.url == address.url)
+                    && (self == Self::Aider
+                        || known.source != address.source
+                        || known.url == address.url)
             });
             if !is_known {
                 applied.push(address);
@@ -137,21 +138,19 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let settings = self.written(records, environment)?;
-        let original = |address: Address| {
-            let mut url = address.url;
-            // A setup may have replaced the address of an earlier one.
-            for setting in settings.iter().rev().filter(|setting| setting.key == address.key) {
-                if setting.after == *url {
-                    setting.before.as_ref()?.as_str()?.clone_into(&mut url);
-                }
-            }
-            let is_server = !is_public(&url) && !is_written(&settings, &url);
-            is_server.then_some((address.family, url))
-        };
+        let records = record::applied(records, self, environment)?;
+        let settings: Vec<_> = records.iter().flat_map(Record::settings).cloned().collect();
         let mut addresses = self.addresses(environment)?;
         addresses.retain(|address| is_written(&settings, &address.url));
-        Ok(addresses.into_iter().filter_map(original).collect())
+        let servers = records.iter().rev().flat_map(|record| &record.servers);
+        let mut replaced: Vec<(Family, String)> = Vec::new();
+        for server in servers {
+            let applies = addresses.iter().any(|address| address.family == server.0);
+            if applies && replaced.iter().all(|(family, _)| *family != server.0) {
+                replaced.push(server.clone());
+            }
+        }
+        Ok(replaced)
     }
 
     /// Returns the settings that setups wrote for the user and for the folder.
@@ -160,10 +159,8 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<RecordedSetting>> {
-        let mut settings = record::settings(records, self, &Scope::User)?;
-        let project = Scope::Project(environment.folder.clone());
-        settings.extend(record::settings(records, self, &project)?);
-        Ok(settings)
+        let records = record::applied(records, self, environment)?;
+        Ok(records.iter().flat_map(Record::settings).cloned().collect())
     }
 
     /// Returns the profiles of Codex, each with the environment that selects it.
@@ -187,30 +184,32 @@ impl Client {
     /// Returns the addresses of all sources, in the order in which they apply.
     fn all_addresses(self, environment: &Environment, edits: &[FileEdit]) -> Result<Vec<Address>> {
         let named = |&(name, family): &(&'static str, Family)| {
-            let (url, key) = (environment.variable(name)?.to_owned(), vec![name.to_owned()]);
-            Some(Address { family, url, key, source: AddressSource::Variable(name) })
+            let url = environment.variable(name)?.to_owned();
+            Some(Address { family, url, source: AddressSource::Variable(name) })
         };
-        // A `.env` does not replace variables, and Aider's own variables win over its file.
-        let is_first =
-            |name: &str| matches!(self, Self::Gemini | Self::Qwen) || name.starts_with("AIDER_");
-        let (first, last): (Vec<_>, Vec<_>) =
-            self.variables().iter().partition(|(name, _)| is_first(name));
+        // A `.env` does not replace variables.
+        let is_first = matches!(self, Self::Gemini | Self::Qwen);
+        let variables = if self == Self::Aider { &[] } else { self.variables() };
+        let (first, last): (Vec<_>, Vec<_>) = variables.iter().partition(|_| is_first);
         let mut found: Vec<_> = first.into_iter().filter_map(named).collect();
         for (source, text, file) in self.sources(environment, edits)? {
             for setting in &file.settings {
                 let Some(family) = setting.address_of else { continue };
                 let value = file.format.get(&text, &setting.key);
                 let value = value.map_err(|error| error.with("path", &source))?;
-                let url = value.as_ref().and_then(Value::as_str).filter(|url| !url.is_empty());
-                found.extend(url.map(|url| Address {
-                    family,
-                    url: match self {
-                        Self::Opencode => opencode::substituted(url, environment),
-                        _ => url.to_owned(),
-                    },
-                    key: setting.key.clone(),
-                    source: source.clone(),
-                }));
+                let url = value.as_ref().and_then(Value::as_str).map(|url| match self {
+                    Self::Opencode => opencode::substituted(url, environment),
+                    _ => url.to_owned(),
+                });
+                let Some(url) = url.filter(|url| !url.is_empty()) else { continue };
+                if !url.starts_with("http://") && !url.starts_with("https://") {
+                    let message =
+                        format!("the address of a server of {self} is not a URL: '{url}'");
+                    return Err(Error::new(ErrorKind::Capability, message)
+                        .with("source", &source)
+                        .hint("write the URL itself: http://... or https://..."));
+                }
+                found.push(Address { family, url, source: source.clone() });
             }
         }
         found.extend(last.into_iter().filter_map(named));
@@ -245,7 +244,6 @@ impl Client {
                 let project = Scope::Project(environment.folder.clone());
                 files = opencode::files(&project, environment).into_iter().rev().map(at).collect();
             }
-            Self::Aider => files.extend(aider_env_files(environment)),
             _ => {}
         }
         let mut sources = Vec::new();
@@ -258,7 +256,14 @@ impl Client {
             _ => None,
         };
         sources.extend(given.map(|(source, text)| (source, text, first)));
-        for file in files {
+        let files: Vec<_> = files.into_iter().map(|file| (None, file)).collect();
+        let files = if self == Self::Aider { aider_sources(files, environment) } else { files };
+        for (variable, file) in files {
+            if let Some(name) = variable {
+                let text = environment.variable(name).unwrap_or_default();
+                sources.push((AddressSource::Variable(name), format!("{name}={text}"), file));
+                continue;
+            }
             let edit = edits.iter().find(|edit| edit.is_of(&file.path));
             let text = match edit {
                 Some(edit) => edit.after.clone(),
@@ -287,17 +292,31 @@ impl Environment {
     }
 }
 
-/// Returns the `.env` files of Aider, the strongest first: they win over variables.
-fn aider_env_files(environment: &Environment) -> Vec<ConfigFile> {
+/// Returns where Aider and its library have addresses from, the strongest first: configuration files
+/// are between two groups of variables, each of which can be in a `.env`, which wins over the
+/// environment.
+fn aider_sources(configuration: Vec<AiderSource>, environment: &Environment) -> Vec<AiderSource> {
     let root = environment.folder.ancestors().find(|folder| folder.join(".git").exists());
     let folders = [Some(environment.folder.as_path()), root, Some(environment.home.as_path())];
-    let variables = Client::Aider.variables().iter();
-    let settings: Vec<_> =
-        variables.map(|(name, family)| Setting::of_variable(name, *family)).collect();
-    let file = |folder: &Path| ConfigFile {
-        path: folder.join(".env"),
-        format: Format::DotEnv,
-        settings: settings.clone(),
+    let given = environment.flags(&["--env-file"]).last().map(|path| environment.folder.join(path));
+    let files = folders.into_iter().flatten().map(|folder| folder.join(".env"));
+    let files: Vec<_> = given.into_iter().chain(files).collect();
+    let of_variable = |(name, family): &(&'static str, Family)| {
+        let file = |path: PathBuf| ConfigFile {
+            path,
+            format: Format::DotEnv,
+            settings: vec![Setting::of_variable(name, *family)],
+        };
+        let mut sources: Vec<_> = files.iter().map(|path| (None, file(path.clone()))).collect();
+        sources.push((Some(*name), file(PathBuf::new())));
+        sources
     };
-    folders.into_iter().flatten().map(file).collect()
+    let is_stronger = |(name, _): &&(&str, Family)| STRONG.contains(name);
+    const STRONG: [&str; 2] = ["OPENAI_BASE_URL", "AIDER_OPENAI_API_BASE"];
+    let (first, last): (Vec<_>, Vec<_>) = Client::Aider.variables().iter().partition(is_stronger);
+    let first = first.into_iter().flat_map(of_variable);
+    first.chain(configuration).chain(last.into_iter().flat_map(of_variable)).collect()
 }
+
+/// A file, or the environment variable with this name.
+type AiderSource = (Option<&'static str>, ConfigFile);

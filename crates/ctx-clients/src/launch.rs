@@ -9,6 +9,7 @@ use ctx_disk::io_error;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+use crate::files::read_text;
 use crate::settings::base_url;
 use crate::{Client, ConfigFile, Environment, Family, Format, Proxy, Scope, Setting, opencode};
 
@@ -79,7 +80,8 @@ impl Client {
                     launch.openclaw(&file, environment)?;
                 }
             }
-            Self::Gemini | Self::Qwen | Self::Aider | Self::Sdk => {}
+            Self::Aider => launch.aider(environment)?,
+            Self::Gemini | Self::Qwen | Self::Sdk => {}
         }
         Ok(launch)
     }
@@ -91,11 +93,13 @@ impl Client {
             Self::Gemini => &[("GOOGLE_GEMINI_BASE_URL", Family::Gemini)],
             Self::Qwen => &[("OPENAI_BASE_URL", Family::OpenAi)],
             Self::Aider => {
-                // The second name wins over Aider's configuration file.
+                // The strongest first.
                 &[
-                    ("OPENAI_API_BASE", Family::OpenAi),
+                    ("OPENAI_BASE_URL", Family::OpenAi),
                     ("AIDER_OPENAI_API_BASE", Family::OpenAi),
+                    ("OPENAI_API_BASE", Family::OpenAi),
                     ("ANTHROPIC_API_BASE", Family::Anthropic),
+                    ("ANTHROPIC_BASE_URL", Family::Anthropic),
                 ]
             }
             Self::Sdk => &[
@@ -134,10 +138,38 @@ impl Launch {
             None => error,
         })?;
         let file = self.write("settings.json", &settings)?;
-        let end = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
-        let at = if given.is_some() { end } else { 0 };
-        self.args.splice(at..at, ["--settings".into(), file]);
+        self.flag("--settings", file);
         Ok(())
+    }
+
+    /// Gives Aider an environment file with the addresses, and with what the user's has: the file of
+    /// this flag wins over others and over the environment.
+    fn aider(&mut self, environment: &Environment) -> Result<()> {
+        let given = environment.flags(&["--env-file"]).last();
+        let text = given.map(|path| read_text(&environment.folder.join(path))).transpose()?;
+        let mut text = text.flatten().unwrap_or_default();
+        for (name, url) in std::mem::take(&mut self.variables) {
+            let url = url.to_string_lossy().into_owned().into();
+            text = Format::DotEnv.set(&text, &[name.to_owned()], Some(&url))?;
+        }
+        let file = self.write("aider.env", &text)?;
+        self.flag("--env-file", file);
+        Ok(())
+    }
+
+    /// Sets a flag, in place of the last one of this name.
+    fn flag(&mut self, name: &str, value: OsString) {
+        let end = self.args.iter().position(|arg| arg == "--").unwrap_or(self.args.len());
+        let prefix = format!("{name}=");
+        let is_given = |arg: &OsString| {
+            arg == name || arg.to_str().is_some_and(|arg| arg.starts_with(&prefix))
+        };
+        let range = match self.args[..end].iter().rposition(is_given) {
+            Some(at) if self.args[at] == name => at..(at + 2).min(end),
+            Some(at) => at..at + 1,
+            None => 0..0,
+        };
+        self.args.splice(range, [name.into(), value]);
     }
 
     /// Adds a setting of Codex in place of the user's.
@@ -227,7 +259,7 @@ mod tests {
             ["-p", "--settings", r#"{"model":"m"}"#, "--", "hi"].map(Into::into).to_vec();
         let launch = launch(Client::Claude, &environment);
         assert_eq!(launch.variables, [("ANTHROPIC_BASE_URL", URL.into())]);
-        let [.., flag, settings, dashes, prompt] = &launch.args[..] else { unreachable!() };
+        let [_, flag, settings, dashes, prompt] = &launch.args[..] else { unreachable!() };
         assert_eq!((flag, dashes, prompt), (&"--settings".into(), &"--".into(), &"hi".into()));
         let merged = json!({ "model": "m", "env": { "ANTHROPIC_BASE_URL": URL } });
         let settings: Value = serde_json::from_slice(&fs::read(settings).unwrap()).unwrap();

@@ -71,11 +71,16 @@ pub(crate) fn providers(
         all.filter_map(|(name, provider)| Some((name, read(name, provider)?))).collect();
     let used = all.iter().find(|(name, _)| Some(name.as_str()) == used);
     let used = used.map(|(_, server)| server.clone());
-    let is_kept = |(url, family): &(String, Family)| {
-        used.as_ref().is_none_or(|(server, api)| api != family || server == url)
+    let is_only = |(url, family): &(String, Family)| {
+        all.iter().all(|(_, (server, api))| api != family || server == url)
     };
-    let kept = all.into_iter().filter(|(_, server)| is_kept(server));
-    kept.map(|(name, (_, family))| (name.clone(), family)).collect()
+    let is_kept = |server: &(String, Family)| match &used {
+        None => true,
+        Some((_, family)) if *family != server.1 => is_only(server),
+        Some(used) => used == server,
+    };
+    let kept = all.iter().filter(|(_, server)| is_kept(server));
+    kept.map(|(name, (_, family))| ((*name).clone(), *family)).collect()
 }
 
 /// Returns the base URL and the API of a provider of pi or OpenClaw.

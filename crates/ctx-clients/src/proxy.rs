@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// A proxy, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
@@ -58,7 +60,8 @@ impl Scope {
 }
 
 /// The API that a base URL is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Family {
     /// OpenAI's: chat completions and responses.

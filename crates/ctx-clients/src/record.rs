@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{Client, Format, Scope};
+use crate::{Client, Environment, Family, Format, Scope};
 
 /// A setup.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,7 +18,16 @@ pub(crate) struct Record {
     pub(crate) client: Client,
     /// The folder of the project; none for the user's configuration.
     pub(crate) project: Option<PathBuf>,
+    /// The servers that the client used before, wherever their addresses are set.
+    #[serde(default)]
+    pub(crate) servers: Vec<(Family, String)>,
     pub(crate) files: Vec<RecordedFile>,
+}
+
+impl Record {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &RecordedSetting> {
+        self.files.iter().flat_map(|file| &file.settings)
+    }
 }
 
 /// A file of a setup.
@@ -68,6 +77,23 @@ pub(crate) fn records(
         }
     }
     found.retain(|(_, record)| record.project.as_deref() == project);
+    Ok(found)
+}
+
+/// Returns the records that apply to a client in the working folder, oldest first.
+pub(crate) fn applied(
+    folder: &Path,
+    client: Client,
+    environment: &Environment,
+) -> Result<Vec<Record>> {
+    let mut found = Vec::new();
+    for (_, of, record) in all(folder)? {
+        if of == client {
+            found.push(record?);
+        }
+    }
+    let is_here = |project: &PathBuf| environment.folder.starts_with(project);
+    found.retain(|record| record.project.as_ref().is_none_or(is_here));
     Ok(found)
 }
 

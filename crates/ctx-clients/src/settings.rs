@@ -176,10 +176,9 @@ impl Client {
             (Self::Claude, Scope::User) => at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
             (Self::Claude, Scope::Project(folder)) => folder.join(".claude/settings.local.json"),
             (Self::Codex, Scope::User) => at("CODEX_HOME", ".codex", "config.toml"),
-            (Self::Gemini, Scope::User) => environment.home.join(".gemini/.env"),
+            (Self::Gemini | Self::Qwen, Scope::User) => user_env(self, environment),
             (Self::Gemini, Scope::Project(folder)) => project_env(self, folder, environment)?,
             (Self::Opencode, _) => opencode::edited_file(scope, environment),
-            (Self::Qwen, Scope::User) => environment.home.join(".qwen/.env"),
             (Self::Qwen, Scope::Project(folder)) => project_env(self, folder, environment)?,
             (Self::Pi, Scope::User) => at("PI_CODING_AGENT_DIR", ".pi/agent", "models.json"),
             (Self::Openclaw, Scope::User) => match environment.variable("OPENCLAW_CONFIG_PATH") {
@@ -213,6 +212,13 @@ pub(crate) fn nearest_env(
     let folders = folder.ancestors().chain([environment.home.as_path()]);
     let mut files = folders.flat_map(|folder| [folder.join(&own), folder.join(".env")]);
     files.find(|path| path.is_file())
+}
+
+/// Returns the `.env` of the user.
+fn user_env(client: Client, environment: &Environment) -> PathBuf {
+    let home = &environment.home;
+    let own = home.join(format!(".{}/.env", client.id()));
+    nearest_env(client, home, environment).filter(|path| path.starts_with(home)).unwrap_or(own)
 }
 
 /// Returns the `.env` of a project.

@@ -162,13 +162,14 @@ impl Setup {
         &self.files
     }
 
-    /// Stores the files as they are in `records`, and writes the changes.
+    /// Stores the files as they are in `records`, with the servers that the client used, and writes
+    /// the changes.
     ///
     /// # Errors
     ///
     /// `Conflict` if a file has changed since the plan; `Io` if a file cannot be written. Files
     /// written before the error stay, and can be undone.
-    pub fn apply(&self, records: &Path) -> Result<()> {
+    pub fn apply(&self, records: &Path, servers: &[(Family, String)]) -> Result<()> {
         if self.files.is_empty() {
             return Ok(());
         }
@@ -197,7 +198,8 @@ impl Setup {
             });
         }
         let project = self.scope.project().map(Path::to_owned);
-        let record = Record { client: self.client, project, files };
+        let servers = servers.to_vec();
+        let record = Record { client: self.client, project, servers, files };
         let text = serde_json::to_vec_pretty(&record)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the record").source(cause))?;
         let stored = ctx_disk::beside(&base, ".json");

@@ -46,7 +46,8 @@ impl Place {
 
     fn set_up(&self, client: Client) -> Setup {
         let setup = self.plan_at(client, URL).unwrap();
-        setup.apply(&self.records()).unwrap();
+        let servers = setup.lost_servers(&self.records(), &self.environment).unwrap();
+        setup.apply(&self.records(), &servers).unwrap();
         setup
     }
 
@@ -140,7 +141,7 @@ fn setups_are_undone_to_the_first() {
     let path = place.write(".codex/config.toml", "model = 'x'\n");
     place.set_up(Client::Codex);
     let other_port = place.plan_at(Client::Codex, "http://127.0.0.1:9");
-    other_port.unwrap().apply(&place.records()).unwrap();
+    other_port.unwrap().apply(&place.records(), &[]).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("127.0.0.1:9/v1"));
     place.undo(Client::Codex);
     assert_eq!(fs::read_to_string(&path).unwrap(), "model = 'x'\n");
@@ -222,9 +223,13 @@ fn the_first_source_of_a_client_applies() {
         assert_eq!(applied(&place, Client::Claude), [format!("http://{url}")]);
     }
     place.write(".aider.conf.yml", "openai-api-base: http://file\n");
-    for (name, url) in [("OPENAI_API_BASE", "file"), ("AIDER_OPENAI_API_BASE", "aider")] {
+    for (name, url) in [
+        ("OPENAI_API_BASE", "file"),
+        ("AIDER_OPENAI_API_BASE", "aider"),
+        ("OPENAI_BASE_URL", "aider"),
+    ] {
         place.environment.variables.insert(name.into(), "http://aider".into());
-        assert_eq!(applied(&place, Client::Aider), [format!("http://{url}")]);
+        assert_eq!(applied(&place, Client::Aider)[0], format!("http://{url}"));
     }
     let inline = r#"{"provider":{"openai":{"options":{"baseURL":"http://inline"}}}}"#;
     place.environment.variables.insert("OPENCODE_CONFIG_CONTENT".into(), inline.into());
@@ -374,7 +379,7 @@ fn a_file_that_changes_after_the_plan_is_not_written() {
     let path = place.write(".qwen/.env", "A=1\n");
     let setup = place.plan_at(Client::Qwen, URL).unwrap();
     fs::write(&path, "A=2\n").unwrap();
-    let error = setup.apply(&place.records()).unwrap_err();
+    let error = setup.apply(&place.records(), &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(fs::read_to_string(path).unwrap(), "A=2\n");
     assert!(Undo::plan(&place.records(), Client::Qwen, &Scope::User).unwrap().files().is_empty());
@@ -557,4 +562,73 @@ fn a_copy_that_was_changed_is_not_restored() {
     fs::write(place.records().join("0001-codex-0.backup"), "b = 2\n").unwrap();
     let error = Undo::plan(&place.records(), Client::Codex, &Scope::User).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn the_server_before_a_setup_is_known_wherever_its_address_was() {
+    let mut place = Place::new();
+    place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://gw".into());
+    place.set_up(Client::Claude);
+    place.environment.variables.clear();
+    let replaced = |place: &Place, client: Client| {
+        client.replaced(&place.records(), &place.environment).unwrap()
+    };
+    assert_eq!(replaced(&place, Client::Claude), [(Family::Anthropic, "http://gw".to_owned())]);
+    // A setup of a project applies below its folder.
+    place.write("project/.env", "OPENAI_BASE_URL=http://team/v1\n");
+    let project = Scope::Project(place.environment.folder.clone());
+    let files = Client::Qwen.base_url_files(&project, &Proxy::at(URL), &place.environment).unwrap();
+    let setup = Setup::plan(Client::Qwen, project, files, &place.records()).unwrap();
+    let servers = setup.lost_servers(&place.records(), &place.environment).unwrap();
+    setup.apply(&place.records(), &servers).unwrap();
+    place.environment.folder = place.environment.folder.join("deep");
+    let team = (Family::OpenAi, "http://team/v1".to_owned());
+    assert_eq!(replaced(&place, Client::Qwen), [team]);
+    assert_eq!(Client::Qwen.upstreams(&place.records(), &place.environment).unwrap(), []);
+}
+
+#[test]
+fn what_is_no_other_server_is_not_taken_for_one() {
+    let place = Place::new();
+    for url in ["", "http://localhost:8787/v1/", "https://api.openai.com/v1"] {
+        place.write(".aider.conf.yml", &format!("openai-api-base: {url}\n"));
+        assert_eq!(place.lost(Client::Aider), [], "{url}");
+    }
+    for text in [
+        "\"openai-api-base\": http://a\n",
+        "  openai-api-base: http://a\n",
+        "openai-api-base:\n  http://a\n",
+        "openai-api-base: *a\n",
+    ] {
+        place.write(".aider.conf.yml", text);
+        let error = Client::Aider.upstreams(&place.records(), &place.environment).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Capability, "{text}");
+    }
+    place.write(".aider.conf.yml", "openai-api-base: null\n");
+    assert_eq!(Client::Aider.addresses(&place.environment).unwrap(), []);
+    place.write(".env", "OPENAI_API_KEY=k\n");
+    assert!(place.set_up(Client::Qwen).files()[0].path.ends_with(".env"));
+    assert!(!place.environment.home.join(".qwen").exists(), "a new file would hide the other");
+}
+
+#[test]
+fn aider_gets_a_file_that_wins_over_its_own() {
+    let mut place = Place::new();
+    place.write("project/.env", "AIDER_OPENAI_API_BASE=http://a/v1\n");
+    place.write("project/more.env", "OPENAI_API_KEY=k\nOPENAI_BASE_URL=http://b/v1\n");
+    for (args, server) in
+        [(&["--env-file", "more.env", "--yes"][..], "http://b/v1"), (&[], "http://a/v1")]
+    {
+        place.environment.args = args.iter().map(Into::into).collect();
+        let upstreams = Client::Aider.upstreams(&place.records(), &place.environment).unwrap();
+        assert_eq!(upstreams, [(Family::OpenAi, server.to_owned())]);
+        let launch = Client::Aider.launch(&Proxy::at(URL), &place.environment).unwrap();
+        assert_eq!(
+            (launch.args[0].to_str(), launch.args.len()),
+            (Some("--env-file"), args.len().max(2))
+        );
+        let text = fs::read_to_string(&launch.args[1]).unwrap();
+        assert!(text.contains(&format!("OPENAI_BASE_URL={URL}/v1\n")), "{text}");
+        assert_eq!(text.contains("OPENAI_API_KEY=k"), !args.is_empty());
+    }
 }

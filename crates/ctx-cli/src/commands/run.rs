@@ -55,7 +55,8 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
         }
     }
     if let Some(server) = server.filter(|_| flags.upstreams.is_empty() && flags.window.is_none()) {
-        return run_client(command, client, &Proxy::at(&server.url), &environment, out);
+        let proxy = Proxy::at(&server.url);
+        return run_client(command, client, &proxy, &environment, || false, out);
     }
     let log = Log::open(&home)?;
     let config = with_windows(config, client, &environment, out)?;
@@ -67,7 +68,7 @@ pub(crate) fn run(global: &Global, args: &Run, out: &Out) -> anyhow::Result<Exit
     let proxy = Proxy::at(&bound.url());
     let service = runtime.block_on(async { service.open(&bound) })?;
     let served = runtime.spawn(service.serve(bound, shutdown.clone(), None));
-    let ended = run_client(command, client, &proxy, &environment, out);
+    let ended = run_client(command, client, &proxy, &environment, || log.warnings() > 0, out);
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     shutdown::on_interrupt(move || interrupted.stop());
     shutdown::on_term(move || terminated.stop());
@@ -117,6 +118,7 @@ fn run_client(
     client: Client,
     proxy: &Proxy,
     environment: &Environment,
+    has_warnings: impl Fn() -> bool,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
     let (program, first) = command.split_first().expect("clap requires a command");
@@ -159,7 +161,10 @@ fn run_client(
     let status = child.wait()?;
     drop(title);
     let is_question = |arg: &OsString| QUESTIONS.iter().any(|flag| arg == flag);
-    if !environment.args.iter().any(is_question) && has_passed(proxy.url(), since) == Some(false) {
+    if !environment.args.iter().any(is_question)
+        && !has_warnings()
+        && has_passed(proxy.url(), since) == Some(false)
+    {
         out.note(match client {
             Client::Sdk => {
                 "no request passed: the program does not read OPENAI_BASE_URL, ANTHROPIC_BASE_URL \
@@ -217,9 +222,13 @@ impl Log {
         })
     }
 
+    fn warnings(&self) -> usize {
+        *self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says where warnings are.
     fn report(&self, out: &Out) {
-        let warnings = *self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let warnings = self.warnings();
         if warnings > 0 {
             let counted = ctx_terminal::format::counted(warnings, "warning");
             out.note(format!("{counted} of the proxy in {}", self.path.display()));

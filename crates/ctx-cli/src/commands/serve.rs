@@ -95,6 +95,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
 
 /// Listens, and waits until the other server has ended.
 async fn take_over(service: &Service, args: &Serve, out: &Out) -> anyhow::Result<Bound> {
+    service.upstreams.check_not(service.server.listen)?;
     let early = bind_early(service).await?;
     out.line(READY)?;
     let bound = match early {

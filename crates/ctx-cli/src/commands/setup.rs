@@ -59,7 +59,8 @@ fn set_up(
     }
     let server = running(&Home::from_env()?)?;
     let setup = ctx_clients::Setup::plan(client, scope, files, records)?;
-    let mut lost = setup.lost_servers(records, environment)?;
+    let servers = setup.lost_servers(records, environment)?;
+    let mut lost = servers.clone();
     lost.retain(|(family, url)| {
         !server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
     });
@@ -69,7 +70,7 @@ fn set_up(
     let changes: Vec<_> = setup.files().iter().map(change).collect();
     let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
-        setup.apply(records)?;
+        setup.apply(records, &servers)?;
     }
     let project = if args.project { " --project" } else { "" };
     let undo = format!("ctx setup {}{project} --undo", client.id());
@@ -90,8 +91,9 @@ fn set_up(
              `{serve}` sends them there"
         ));
     }
-    if (is_written || changes.is_empty()) && !applied.iter().any(|found| proxy.is_at(&found.url)) {
-        warn_of_winner(client, applied.first(), out);
+    let winner = applied.iter().find(|found| !proxy.is_at(&found.url));
+    if (is_written || changes.is_empty()) && (winner.is_some() || applied.is_empty()) {
+        warn_of_winner(client, winner, environment, out);
     }
     if !args.dry_run && server.is_none() {
         out.note("no `ctx serve` of this home runs: `ctx serve --background` starts it");
@@ -120,7 +122,7 @@ pub(super) fn serve_to(servers: &[(Family, String)], replaces: bool) -> String {
 }
 
 /// Warns that the address of another source applies, and not that of the setup.
-fn warn_of_winner(client: Client, winner: Option<&Address>, out: &Out) {
+fn warn_of_winner(client: Client, winner: Option<&Address>, environment: &Environment, out: &Out) {
     let other = winner.map(|found| format!(": {} names {}", found.source, found.url));
     let other = other.unwrap_or_default();
     let id = client.id();
@@ -128,9 +130,33 @@ fn warn_of_winner(client: Client, winner: Option<&Address>, out: &Out) {
         Some(AddressSource::Variable(name)) => {
             format!("unset {name}, or use `ctx run -- {id}`")
         }
-        _ => format!("`ctx setup {id} --project` sets it here too"),
+        Some(source @ AddressSource::File(_)) => {
+            format!("`{}` sets it here too", setup_command(client, source, environment))
+        }
+        _ => format!("`ctx run -- {id}` wins over them"),
     };
     out.warn(format!("in this folder other settings win{other}; {next}"));
+}
+
+/// Returns the command for the setup that has an address: the user's, or that of a project.
+pub(super) fn setup_command(
+    client: Client,
+    source: &AddressSource,
+    environment: &Environment,
+) -> String {
+    let usual = format!("ctx setup {}", client.id());
+    let AddressSource::File(path) = source else { return usual };
+    let is_hidden = |folder: &Path| {
+        folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    let folder = path.ancestors().skip(1).find(|folder| !is_hidden(folder));
+    match folder.filter(|folder| *folder != environment.home) {
+        Some(folder) if environment.folder == folder => format!("{usual} --project"),
+        Some(folder) if environment.folder.starts_with(folder) => {
+            format!("cd {}; {usual} --project", folder.display())
+        }
+        _ => usual,
+    }
 }
 
 /// Returns the proxy that clients are pointed at.

@@ -34,7 +34,7 @@ impl Format {
             Self::Json => json::get(text, key),
             Self::Toml => toml::get(text, key),
             Self::DotEnv => Ok(lines::get(text, '=', key)),
-            Self::Yaml => Ok(lines::get(text, ':', key)),
+            Self::Yaml => get_yaml(text, key),
         }
     }
 
@@ -61,6 +61,32 @@ impl Format {
     }
 }
 
+/// Returns the value under a name at the top. Other forms of YAML are refused if they may have it.
+fn get_yaml(text: &str, key: &[String]) -> Result<Option<Value>> {
+    let [name] = key else { return Ok(None) };
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let Some(line) = lines.find(|line| line.contains(name.as_str())) else { return Ok(None) };
+    check_yaml(text)?;
+    let continues = lines.next().is_some_and(|next| next.starts_with([' ', '\t']));
+    let value = lines::get(text, ':', key);
+    match value.as_ref().and_then(Value::as_str) {
+        Some("null" | "~") => Ok(None),
+        Some(value) if continues || value.starts_with(['>', '|', '*', '&', '!', '{', '[']) => {
+            Err(not_edited(line))
+        }
+        None if !line.trim_end().ends_with('#') && line.trim_start().starts_with(['-', '"']) => {
+            Err(not_edited(line))
+        }
+        _ => Ok(value),
+    }
+}
+
+fn not_edited(line: &str) -> Error {
+    let message = format!("the file has YAML that is not read: '{}'", line.trim_end());
+    Error::new(ErrorKind::Capability, message)
+        .hint("write it as lines of `name: value`; nothing was changed")
+}
+
 /// Refuses YAML to which a line cannot be added.
 fn check_yaml(text: &str) -> Result<()> {
     let is_other = |line: &&str| {
@@ -70,11 +96,7 @@ fn check_yaml(text: &str) -> Result<()> {
     let first = text.lines().find(is_name).filter(|line| line.starts_with(' '));
     match first.or_else(|| text.lines().find(is_other)) {
         None => Ok(()),
-        Some(line) => {
-            let message = format!("the file has YAML that is not edited: '{}'", line.trim_end());
-            Err(Error::new(ErrorKind::Capability, message)
-                .hint("write it as lines of `name: value`, or use `ctx run`; nothing was changed"))
-        }
+        Some(line) => Err(not_edited(line)),
     }
 }
 

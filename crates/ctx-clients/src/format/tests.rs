@@ -205,7 +205,7 @@ fn an_error_is_one_line_that_says_where() {
 fn yaml_that_is_not_lines_of_names_is_left_alone() {
     let set = |text| Format::Yaml.set(text, &key("a"), Some(&json!("x")));
     for text in ["{model: m}\n", "[]\n", "b: 1\n...\n", "  b: 1\n", "# c\n\"a\": 1\n"] {
-        assert!(set(text).unwrap_err().to_string().contains("not edited"), "{text}");
+        assert!(set(text).unwrap_err().to_string().contains("not read"), "{text}");
     }
     assert_eq!(set("--- # mine\nb:\n  - 1\n").unwrap(), "--- # mine\nb:\n  - 1\na: x\n");
 }

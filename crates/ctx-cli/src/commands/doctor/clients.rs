@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Address, AddressSource, Client, Environment, Proxy};
+use ctx_clients::{Address, Client, Environment, Family, Proxy};
 use ctx_server::running::RunningServer;
 use ctx_terminal::shutdown::ProcessGroup;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use super::{Examined, Finding};
-use crate::commands::setup::serve_to;
+use crate::commands::setup::{serve_to, setup_command};
 
 /// How long a client may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -94,18 +94,17 @@ fn finding(
     };
     let Address { url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
-    let servers: Vec<_> = others.iter().map(|found| (found.family, found.url.clone())).collect();
-    let upstream = format!("`{}`", serve_to(&servers, server.is_some()));
-    let folder = &environment.folder;
-    let project = match source {
-        AddressSource::File(path) if path.starts_with(folder) && *folder != environment.home => {
-            " --project"
+    let mut servers: Vec<(Family, String)> = Vec::new();
+    for found in &others {
+        if servers.iter().all(|(family, _)| *family != found.family) {
+            servers.push((found.family, found.url.clone()));
         }
-        _ => "",
-    };
+    }
+    let upstream = format!("`{}`", serve_to(&servers, server.is_some()));
+    let setup = setup_command(client, source, environment);
     // A setup changes no profile.
     let through = match args.is_empty() {
-        true => format!("{run}, or {upstream} and then `ctx setup {id}{project}`"),
+        true => format!("{run}, or {upstream} and then `{setup}`"),
         false => run,
     };
     if !other.is_local() {
@@ -116,12 +115,12 @@ fn finding(
         return Ok(Finding::warning("client", text, through));
     }
     let hint = match server {
-        Some(_) => format!("`ctx setup {id}{project}` points it at the running ctx"),
+        Some(_) => format!("`{setup}` points it at the running ctx"),
         None => {
             let listen = url.split("://").nth(1).and_then(|rest| rest.split('/').next());
             let listen = listen.map(|at| format!(" --listen {at}")).unwrap_or_default();
             let serve = serve_to(&client.replaced(records, environment)?, false);
-            format!("start it: `{serve}{listen}`; or `ctx setup {id}{project} --undo`")
+            format!("start it: `{serve}{listen}`; or `{setup} --undo`")
         }
     };
     Ok(Finding::error("client", format!("{text}, and nothing listens there"), hint))

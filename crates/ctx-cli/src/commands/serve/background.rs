@@ -39,7 +39,9 @@ pub(super) fn start(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<
         let others = other_upstreams(global, args, server)?;
         let port = args.listen.as_deref().and_then(|listen| listen.rsplit(':').next());
         let is_elsewhere = port.is_some_and(|port| port != "0" && server.port() != Some(port));
-        let has_other_window = args.window.is_some() && args.window != server.window;
+        let tokens = |text: &Option<String>| setup::parse_tokens(text.as_deref()?).ok();
+        let has_other_window =
+            args.window.is_some() && tokens(&args.window) != tokens(&server.window);
         if is_elsewhere || has_other_window || !args.upstreams.is_empty() && !others.is_empty() {
             let error = Error::new(ErrorKind::Conflict, "a server of this home runs already")
                 .with("url", &server.url)
