@@ -504,13 +504,13 @@ fn all_configurations_of_opencode_count() {
 fn servers_in_env_files_are_known() {
     let mut place = Place::new();
     place.write("project/.git/HEAD", "");
-    place.write("project/.env", "OPENAI_API_BASE=http://a/v1\nOPENAI_BASE_URL=http://q/v1\n");
     place.environment.folder = place.environment.home.join("project/deep");
-    let upstreams =
-        |client: Client| client.upstreams(&place.records(), &place.environment).unwrap();
-    assert_eq!(upstreams(Client::Aider), [(Family::OpenAi, "http://a/v1".to_owned())]);
-    assert_eq!(upstreams(Client::Qwen), [(Family::OpenAi, "http://q/v1".to_owned())]);
-    assert_eq!(place.lost(Client::Aider), [(Family::OpenAi, "http://a/v1".to_owned())]);
+    for (client, name) in [(Client::Aider, "OPENAI_API_BASE"), (Client::Qwen, "OPENAI_BASE_URL")] {
+        place.write("project/.env", &format!("{name}=http://a/v1\n"));
+        let upstreams = client.upstreams(&place.records(), &place.environment).unwrap();
+        assert_eq!(upstreams, [(Family::OpenAi, "http://a/v1".to_owned())], "{client}");
+        assert_eq!(place.lost(client), if client == Client::Aider { upstreams } else { vec![] });
+    }
 }
 
 #[test]
