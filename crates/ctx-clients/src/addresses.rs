@@ -1,8 +1,8 @@
 //! Where a client sends its requests by its configuration.
 
-use std::fmt;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::Value;
@@ -138,7 +138,7 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let records = record::applied(records, self, environment)?;
+        let records = self.records(records, environment)?;
         let settings: Vec<_> = records.iter().flat_map(Record::settings).cloned().collect();
         let mut addresses = self.addresses(environment)?;
         addresses.retain(|address| is_written(&settings, &address.url));
@@ -159,8 +159,18 @@ impl Client {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<RecordedSetting>> {
-        let records = record::applied(records, self, environment)?;
+        let records = self.records(records, environment)?;
         Ok(records.iter().flat_map(Record::settings).cloned().collect())
+    }
+
+    /// Returns the records of setups that edited its files.
+    fn records(self, records: &Path, environment: &Environment) -> Result<Vec<Record>> {
+        let addresses = self.addresses(environment)?.into_iter();
+        let file = |address: Address| match address.source {
+            AddressSource::File(path) => Some(fs::canonicalize(&path).unwrap_or(path)),
+            _ => None,
+        };
+        record::applied(records, self, &addresses.filter_map(file).collect::<Vec<_>>(), environment)
     }
 
     /// Returns the profiles of Codex, each with the environment that selects it.
@@ -222,30 +232,8 @@ impl Client {
         environment: &Environment,
         edits: &[FileEdit],
     ) -> Result<Vec<(AddressSource, String, ConfigFile)>> {
-        let mut files = Vec::new();
-        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
-            match self.base_url_files(&scope, &Proxy::at(""), environment) {
-                Ok(found) => files.extend(found),
-                // It has no such setting.
-                Err(error) if error.kind() == ErrorKind::Capability => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let Some(first) = files.first().cloned() else { return Ok(Vec::new()) };
-        let at = |path: PathBuf| ConfigFile { path, ..first.clone() };
-        match self {
-            Self::Claude => files.insert(1, at(environment.folder.join(".claude/settings.json"))),
-            Self::Codex => files.splice(0..0, environment.codex_profile().map(at)).for_each(drop),
-            Self::Gemini | Self::Qwen => {
-                let nearest = nearest_env(self, &environment.folder, environment);
-                files = nearest.map(at).into_iter().collect();
-            }
-            Self::Opencode => {
-                let project = Scope::Project(environment.folder.clone());
-                files = opencode::files(&project, environment).into_iter().rev().map(at).collect();
-            }
-            _ => {}
-        }
+        let (first, files) = self.config_files(environment)?;
+        let Some(first) = first else { return Ok(Vec::new()) };
         let mut sources = Vec::new();
         let given = match self {
             Self::Claude => environment.claude_settings()?,
@@ -253,6 +241,9 @@ impl Client {
                 .variable(opencode::INLINE)
                 .map(|text| (AddressSource::Variable(opencode::INLINE), text.to_owned())),
             Self::Codex => Some((AddressSource::Argument("-c"), environment.codex_settings())),
+            Self::Aider => environment.flags(&[AIDER_FLAG]).last().map(|url| {
+                (AddressSource::Argument(AIDER_FLAG), format!("openai-api-base: {url}"))
+            }),
             _ => None,
         };
         sources.extend(given.map(|(source, text)| (source, text, first)));
@@ -273,6 +264,47 @@ impl Client {
         }
         Ok(sources)
     }
+
+    /// Returns the file with all settings that an argument or a variable can have too, if there is one,
+    /// and the files that apply, the strongest first.
+    fn config_files(
+        self,
+        environment: &Environment,
+    ) -> Result<(Option<ConfigFile>, Vec<ConfigFile>)> {
+        let mut files = Vec::new();
+        for scope in [Scope::Project(environment.folder.clone()), Scope::User] {
+            match self.base_url_files(&scope, &Proxy::at(""), environment) {
+                Ok(found) => files.extend(found),
+                // It has no such setting.
+                Err(error) if error.kind() == ErrorKind::Capability => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(first) = files.first().cloned() else { return Ok((None, files)) };
+        let at = |path: PathBuf| ConfigFile { path, ..first.clone() };
+        match self {
+            Self::Claude => files.insert(1, at(environment.folder.join(".claude/settings.json"))),
+            Self::Codex => files.splice(0..0, environment.codex_profile().map(at)).for_each(drop),
+            Self::Gemini | Self::Qwen => {
+                let nearest = nearest_env(self, &environment.folder, environment);
+                files = nearest.map(at).into_iter().collect();
+            }
+            Self::Opencode => {
+                let project = Scope::Project(environment.folder.clone());
+                files = opencode::files(&project, environment).into_iter().rev().map(at).collect();
+            }
+            Self::Aider => {
+                let given = environment.flags(&["-c", "--config"]).last();
+                let given = given.map(|path| environment.folder.join(path));
+                let root = environment.repository().map(|root| root.join(".aider.conf.yml"));
+                files.splice(1..1, root.map(at));
+                files.splice(0..0, given.map(at));
+                environment.check_aider(&files)?;
+            }
+            _ => {}
+        }
+        Ok((Some(first), files))
+    }
 }
 
 /// Whether a setup wrote an address.
@@ -292,15 +324,18 @@ impl Environment {
     }
 }
 
+/// The argument of Aider with its server, which wins over its configuration files.
+const AIDER_FLAG: &str = "--openai-api-base";
+
 /// Returns where Aider and its library have addresses from, the strongest first: configuration files
 /// are between two groups of variables, each of which can be in a `.env`, which wins over the
 /// environment.
 fn aider_sources(configuration: Vec<AiderSource>, environment: &Environment) -> Vec<AiderSource> {
-    let root = environment.folder.ancestors().find(|folder| folder.join(".git").exists());
-    let folders = [Some(environment.folder.as_path()), root, Some(environment.home.as_path())];
-    let given = environment.flags(&["--env-file"]).last().map(|path| environment.folder.join(path));
-    let files = folders.into_iter().flatten().map(|folder| folder.join(".env"));
-    let files: Vec<_> = given.into_iter().chain(files).collect();
+    let root = environment.repository().map(|folder| folder.join(".env"));
+    let folders = [&environment.folder, &environment.home].map(|folder| folder.join(".env"));
+    // Without a file that is named, the last one is that of the repository.
+    let files: Vec<_> =
+        (environment.aider_env_file().into_iter().chain(folders.clone())).chain(root).collect();
     let of_variable = |(name, family): &(&'static str, Family)| {
         let file = |path: PathBuf| ConfigFile {
             path,
@@ -316,6 +351,47 @@ fn aider_sources(configuration: Vec<AiderSource>, environment: &Environment) -> 
     let (first, last): (Vec<_>, Vec<_>) = Client::Aider.variables().iter().partition(is_stronger);
     let first = first.into_iter().flat_map(of_variable);
     first.chain(configuration).chain(last.into_iter().flat_map(of_variable)).collect()
+}
+
+impl Environment {
+    /// Refuses settings of Aider that set variables elsewhere.
+    fn check_aider(&self, files: &[ConfigFile]) -> Result<()> {
+        let refused = |name: &str, place: String| {
+            let message = format!("Aider's {name} is not read");
+            Err(Error::new(ErrorKind::Capability, message)
+                .with("set in", place)
+                .hint("put the variables into a .env of the folder"))
+        };
+        if self.flags(&["--set-env"]).next().is_some() {
+            return refused("--set-env", "the arguments".to_owned());
+        }
+        for file in files {
+            let text = read_text(&file.path)?.unwrap_or_default();
+            let is_key = |name: &&&str| {
+                text.lines()
+                    .any(|line| line.trim_start_matches(['"', '\'', ' ']).starts_with(**name))
+            };
+            if let Some(name) = ["set-env", "env-file"].iter().find(is_key) {
+                return refused(name, file.path.display().to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the root of the repository with the working folder.
+    pub(crate) fn repository(&self) -> Option<&Path> {
+        self.folder.ancestors().find(|folder| folder.join(".git").exists())
+    }
+
+    /// Returns the file of variables that wins over the others: the one that is named, else that of
+    /// the repository.
+    pub(crate) fn aider_env_file(&self) -> Option<PathBuf> {
+        let named = self.flags(&["--env-file"]).last().or(self.variable("AIDER_ENV_FILE"));
+        match named {
+            Some(path) => Some(self.folder.join(path)),
+            None => Some(self.repository()?.join(".env")),
+        }
+    }
 }
 
 /// A file, or the environment variable with this name.

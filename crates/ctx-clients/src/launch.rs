@@ -145,8 +145,8 @@ impl Launch {
     /// Gives Aider an environment file with the addresses, and with what the user's has: the file of
     /// this flag wins over others and over the environment.
     fn aider(&mut self, environment: &Environment) -> Result<()> {
-        let given = environment.flags(&["--env-file"]).last();
-        let text = given.map(|path| read_text(&environment.folder.join(path))).transpose()?;
+        let given = environment.aider_env_file();
+        let text = given.map(|path| read_text(&path)).transpose()?;
         let mut text = text.flatten().unwrap_or_default();
         for (name, url) in std::mem::take(&mut self.variables) {
             let url = url.to_string_lossy().into_owned().into();

@@ -97,7 +97,8 @@ pub(crate) fn opencode_providers(
             (Some(_), _) | (None, None) => return None,
             (None, Some(family)) => family,
         };
-        Some((provider["options"]["baseURL"].as_str()?.to_owned(), family))
+        let url = substituted(provider["options"]["baseURL"].as_str()?, environment);
+        (!url.is_empty()).then_some((url, family))
     };
     Ok(with_built_in(providers(&config["provider"], read, used), used))
 }

@@ -60,7 +60,7 @@ pub(crate) fn openclaw_providers(path: &Path) -> Result<Vec<Provider>> {
 }
 
 /// Returns the providers that have a base URL, as `read` finds it. Of several servers with one API
-/// only that of the provider in use is returned, if this is known.
+/// only that of the provider in use is returned, and none if another API is in use.
 pub(crate) fn providers(
     configured: &Value,
     read: impl Fn(&str, &Value) -> Option<(String, Family)>,
@@ -69,15 +69,14 @@ pub(crate) fn providers(
     let all = configured.as_object().into_iter().flatten();
     let all: Vec<_> =
         all.filter_map(|(name, provider)| Some((name, read(name, provider)?))).collect();
-    let used = all.iter().find(|(name, _)| Some(name.as_str()) == used);
-    let used = used.map(|(_, server)| server.clone());
+    let in_use = all.iter().find(|(name, _)| Some(name.as_str()) == used);
+    let in_use = in_use.map(|(_, server)| server.clone());
     let is_only = |(url, family): &(String, Family)| {
         all.iter().all(|(_, (server, api))| api != family || server == url)
     };
-    let is_kept = |server: &(String, Family)| match &used {
-        None => true,
-        Some((_, family)) if *family != server.1 => is_only(server),
-        Some(used) => used == server,
+    let is_kept = |server: &(String, Family)| match &in_use {
+        Some(in_use) if in_use.1 == server.1 => in_use == server,
+        _ => used.is_none() || is_only(server),
     };
     let kept = all.iter().filter(|(_, server)| is_kept(server));
     kept.map(|(name, (_, family))| ((*name).clone(), *family)).collect()

@@ -80,16 +80,24 @@ pub(crate) fn records(
     Ok(found)
 }
 
-/// Returns the records that apply to a client in the working folder, oldest first.
+/// Returns the records that apply to a client in the working folder, oldest first: its own, and those
+/// of others that edited one of these files.
 pub(crate) fn applied(
     folder: &Path,
     client: Client,
+    files: &[PathBuf],
     environment: &Environment,
 ) -> Result<Vec<Record>> {
     let mut found = Vec::new();
     for (_, of, record) in all(folder)? {
-        if of == client {
-            found.push(record?);
+        match record {
+            Ok(record)
+                if of == client || record.files.iter().any(|file| files.contains(&file.path)) =>
+            {
+                found.push(record);
+            }
+            Err(error) if of == client => return Err(error),
+            _ => {}
         }
     }
     let is_here = |project: &PathBuf| environment.folder.starts_with(project);

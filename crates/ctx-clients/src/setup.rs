@@ -8,7 +8,7 @@ use ctx_disk::{FileLock, io_error};
 use serde_json::Value;
 use similar::TextDiff;
 
-use crate::addresses::is_written;
+use crate::addresses::{AddressSource, is_written};
 use crate::files::{read_text, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
@@ -127,33 +127,60 @@ impl Setup {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let written = self.client.written(records, environment)?;
         let after = self.client.addresses_with(environment, &self.files)?;
-        let before = self.client.addresses(environment)?.into_iter();
-        let before = before.map(|address| (address.family, address.url));
-        let settings = self.files.iter().flat_map(|file| &file.settings);
-        let proxies: Vec<_> = settings.filter_map(|s| s.after.as_str()).map(Proxy::at).collect();
-        let replaced = self.replaced.iter().map(|(family, url)| {
-            let url = match self.client {
-                Client::Opencode => opencode::substituted(url, environment),
-                _ => url.clone(),
-            };
-            (*family, url)
-        });
-        let mut lost: Vec<(Family, String)> = Vec::new();
-        for (family, url) in before.chain(replaced) {
-            let stays = after.iter().any(|address| address.url == url)
-                || proxies.iter().any(|proxy| proxy.is_at(&url));
-            let server = (family, url);
-            if !stays
-                && !is_public(&server.1)
-                && !is_written(&written, &server.1)
-                && !lost.contains(&server)
-            {
-                lost.push(server);
+        let mut lost = self.servers(records, environment)?;
+        lost.retain(|(_, url)| after.iter().all(|address| address.url != *url));
+        Ok(lost)
+    }
+
+    /// Returns the servers to record: those that the client would not use afterwards, those of
+    /// variables, which may be unset later, and those that an earlier setup recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::addresses`].
+    pub fn servers_before(
+        &self,
+        records: &Path,
+        environment: &Environment,
+    ) -> Result<Vec<(Family, String)>> {
+        let mut servers = self.lost_servers(records, environment)?;
+        let now = self.client.addresses(environment)?.into_iter();
+        let of_variables = now.filter(|found| matches!(found.source, AddressSource::Variable(_)));
+        let of_variables: Vec<_> = of_variables.map(|found| found.url).collect();
+        let known = self.servers(records, environment)?.into_iter();
+        let known = known.filter(|(_, url)| of_variables.contains(url));
+        for server in known.chain(self.client.replaced(records, environment)?) {
+            if servers.iter().all(|(family, _)| *family != server.0) {
+                servers.push(server);
             }
         }
-        Ok(lost)
+        Ok(servers)
+    }
+
+    /// Returns the servers that the client uses now or that the files have, each once.
+    fn servers(&self, records: &Path, environment: &Environment) -> Result<Vec<(Family, String)>> {
+        let written = self.client.written(records, environment)?;
+        let now = self.client.addresses(environment)?.into_iter();
+        let now = now.map(|address| (address.family, address.url));
+        let settings = self.files.iter().flat_map(|file| &file.settings);
+        let proxies: Vec<_> = settings.filter_map(|s| s.after.as_str()).map(Proxy::at).collect();
+        let replaced = self.replaced.iter().map(|(family, url)| match self.client {
+            Client::Opencode => (*family, opencode::substituted(url, environment)),
+            _ => (*family, url.clone()),
+        });
+        let mut servers: Vec<(Family, String)> = Vec::new();
+        for server in now.chain(replaced) {
+            let url = &server.1;
+            let is_other = !url.is_empty()
+                && !is_public(url)
+                && !is_written(&written, url)
+                && !proxies.iter().any(|proxy| proxy.is_at(url));
+            if is_other && !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        Ok(servers)
     }
 
     /// Returns the changes; none if the client is set up already.

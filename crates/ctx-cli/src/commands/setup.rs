@@ -59,8 +59,7 @@ fn set_up(
     }
     let server = running(&Home::from_env()?)?;
     let setup = ctx_clients::Setup::plan(client, scope, files, records)?;
-    let servers = setup.lost_servers(records, environment)?;
-    let mut lost = servers.clone();
+    let mut lost = setup.lost_servers(records, environment)?;
     lost.retain(|(family, url)| {
         !server.as_ref().is_some_and(|server| server.sends_to(family.name(), url))
     });
@@ -70,7 +69,7 @@ fn set_up(
     let changes: Vec<_> = setup.files().iter().map(change).collect();
     let is_written = !changes.is_empty() && confirm(args, &changes, "write this?", out)?;
     if is_written {
-        setup.apply(records, &servers)?;
+        setup.apply(records, &setup.servers_before(records, environment)?)?;
     }
     let project = if args.project { " --project" } else { "" };
     let undo = format!("ctx setup {}{project} --undo", client.id());

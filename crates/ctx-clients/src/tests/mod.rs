@@ -48,7 +48,7 @@ impl Place {
 
     fn set_up(&self, client: Client) -> Setup {
         let setup = self.plan_at(client, URL).unwrap();
-        let servers = setup.lost_servers(&self.records(), &self.environment).unwrap();
+        let servers = setup.servers_before(&self.records(), &self.environment).unwrap();
         setup.apply(&self.records(), &servers).unwrap();
         setup
     }

@@ -312,13 +312,27 @@ fn the_addresses_of_arguments_and_of_the_proxy_itself_are_known() {
 #[test]
 fn the_server_before_a_setup_is_known_wherever_its_address_was() {
     let mut place = Place::new();
-    place.environment.variables.insert("ANTHROPIC_BASE_URL".into(), "http://gw".into());
+    for name in ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"] {
+        place.environment.variables.insert(name.into(), "http://gw".into());
+    }
     place.set_up(Client::Claude);
+    // The variable wins over this setup, and may be unset later.
+    place.set_up(Client::Qwen);
     place.environment.variables.clear();
     let replaced = |place: &Place, client: Client| {
         client.replaced(&place.records(), &place.environment).unwrap()
     };
     assert_eq!(replaced(&place, Client::Claude), [(Family::Anthropic, "http://gw".to_owned())]);
+    assert_eq!(replaced(&place, Client::Qwen), [(Family::OpenAi, "http://gw".to_owned())]);
+    // A later setup takes it over.
+    let project = Scope::Project(place.environment.folder.clone());
+    let files = Client::Claude.base_url_files(&project, &Proxy::at(URL), &place.environment);
+    let setup = Setup::plan(Client::Claude, project, files.unwrap(), &place.records()).unwrap();
+    let servers = setup.servers_before(&place.records(), &place.environment).unwrap();
+    setup.apply(&place.records(), &servers).unwrap();
+    place.undo(Client::Claude);
+    assert_eq!(replaced(&place, Client::Claude), [(Family::Anthropic, "http://gw".to_owned())]);
+    place.undo(Client::Qwen);
     // A setup of a project applies below its folder.
     place.write("project/.env", "OPENAI_BASE_URL=http://team/v1\n");
     let project = Scope::Project(place.environment.folder.clone());
@@ -330,6 +344,9 @@ fn the_server_before_a_setup_is_known_wherever_its_address_was() {
     let team = (Family::OpenAi, "http://team/v1".to_owned());
     assert_eq!(replaced(&place, Client::Qwen), [team]);
     assert_eq!(Client::Qwen.upstreams(&place.records(), &place.environment).unwrap(), []);
+    // Aider reads this file too.
+    place.write("project/.git/HEAD", "");
+    assert_eq!(replaced(&place, Client::Aider), [(Family::OpenAi, "http://team/v1".to_owned())]);
 }
 
 #[test]
@@ -376,4 +393,45 @@ fn aider_gets_a_file_that_wins_over_its_own() {
         assert!(text.contains(&format!("OPENAI_BASE_URL={URL}/v1\n")), "{text}");
         assert_eq!(text.contains("OPENAI_API_KEY=k"), !args.is_empty());
     }
+}
+
+#[test]
+fn each_place_of_aiders_server_is_read_or_refused() {
+    let mut place = Place::new();
+    place.write("project/.git/HEAD", "");
+    place.write("project/.aider.conf.yml", "openai-api-base: http://root/v1\n");
+    place.write("given.yml", "openai-api-base: http://given/v1\n");
+    place.write("project/deep/mine", "");
+    place.environment.folder = place.environment.home.join("project/deep");
+    let upstreams = |place: &Place| Client::Aider.upstreams(&place.records(), &place.environment);
+    for (args, server) in [
+        (&[][..], "http://root/v1"),
+        (&["--config", "../../given.yml"], "http://given/v1"),
+        (&["--openai-api-base", "http://flag/v1"], "http://flag/v1"),
+    ] {
+        place.environment.args = args.iter().map(Into::into).collect();
+        assert_eq!(upstreams(&place).unwrap(), [(Family::OpenAi, server.to_owned())], "{args:?}");
+    }
+    place.environment.args = vec!["--set-env".into(), "A=1".into()];
+    assert_eq!(upstreams(&place).unwrap_err().kind(), ErrorKind::Capability);
+    place.environment.args.clear();
+    place.write("project/.env", "OPENAI_BASE_URL=http://root/v1\n");
+    place.write("project/deep/.env", "OPENAI_BASE_URL=http://deep/v1\n");
+    assert_eq!(upstreams(&place).unwrap(), [(Family::OpenAi, "http://root/v1".to_owned())]);
+    place.write("project/.aider.conf.yml", "set-env:\n  - A=1\n");
+    assert_eq!(upstreams(&place).unwrap_err().kind(), ErrorKind::Capability);
+}
+
+#[test]
+fn providers_of_other_apis_keep_their_address() {
+    let mut place = Place::new();
+    let provider =
+        |url: &str| json!({ "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": url } });
+    let config = json!({ "model": "none/m", "provider": {
+        "a": provider("http://a/v1"), "b": provider("http://b/v1"), "none": provider("{env:NONE}") } });
+    place.write(".config/opencode/opencode.json", &config.to_string());
+    place.environment.args = ["-m", "anthropic/claude"].map(Into::into).to_vec();
+    assert_eq!(Client::Opencode.upstreams(&place.records(), &place.environment).unwrap(), []);
+    place.environment.args.clear();
+    assert_eq!(place.lost(Client::Opencode), []);
 }
