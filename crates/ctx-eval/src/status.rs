@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use ctx_config::Profile;
 use ctx_core::{
@@ -190,16 +191,9 @@ pub fn status(
         let usage = recorded.usage(entry.id());
         sums.add(&sizes.get(entry)?, usage, !before.contains(entry.id()));
     }
-    let sent = transcript.projections(None)?;
-    let sent_tokens = if sent.is_empty() {
-        sums.counted
-    } else {
-        // Messages that were sent as projections are sent as projections again.
-        let mut view = ContextView::new(ledger.clone()).with_projections(sent);
-        for entry in &context.entries {
-            view.append(entry.clone())?;
-        }
-        view.total()
+    let sent_tokens = match projected(transcript, &context.entries, ledger)? {
+        Some(tokens) => tokens,
+        None => sums.counted,
     };
     let limit = ledger.limit();
     let (tokens, source) = sums.last_request(sent_tokens, ledger, calibration.as_ref());
@@ -237,6 +231,23 @@ pub fn status(
         context: report,
         ..known
     })
+}
+
+/// Returns the size of the messages if some were sent as projections: they are sent so again.
+fn projected(
+    transcript: &Transcript,
+    entries: &[Arc<Entry>],
+    ledger: &TokenLedger,
+) -> Result<Option<Tokens>> {
+    let sent = transcript.projections(None)?;
+    if sent.is_empty() {
+        return Ok(None);
+    }
+    let mut view = ContextView::new(ledger.clone()).with_projections(sent);
+    for entry in entries {
+        view.append(entry.clone())?;
+    }
+    Ok(Some(view.total()))
 }
 
 /// Returns the messages before the compaction. The sizes that providers reported with them are no

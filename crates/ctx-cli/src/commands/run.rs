@@ -138,20 +138,7 @@ fn run_client(
     shutdown::on_interrupt(|| {});
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => {
-            let (code, hint) = match error.kind() {
-                io::ErrorKind::NotFound => {
-                    (NOT_FOUND, "install it, or give its path: ctx run -- /path/to/client")
-                }
-                _ => (NOT_EXECUTABLE, "it has to be a program that may be executed: see chmod +x"),
-            };
-            let error = Error::new(ErrorKind::NotFound, "cannot start the client")
-                .with("program", Path::new(program).display())
-                .with("cause", &error)
-                .hint(hint);
-            out.error(&error.into());
-            return Ok(ExitCode::from(code));
-        }
+        Err(error) => return Ok(not_started(Path::new(program), &error, out)),
     };
     let id = child.id();
     // It may have ended.
@@ -161,10 +148,8 @@ fn run_client(
     let status = child.wait()?;
     drop(title);
     let is_question = |arg: &OsString| QUESTIONS.iter().any(|flag| arg == flag);
-    if !environment.args.iter().any(is_question)
-        && !has_warnings()
-        && has_passed(proxy.url(), since) == Some(false)
-    {
+    let may_be_silent = environment.args.iter().any(is_question) || has_warnings();
+    if !may_be_silent && has_passed(proxy.url(), since) == Some(false) {
         out.note(match client {
             Client::Sdk => {
                 "no request passed: the program does not read OPENAI_BASE_URL, ANTHROPIC_BASE_URL \
@@ -178,6 +163,22 @@ fn run_client(
         });
     }
     Ok(ExitCode::from(code(status)))
+}
+
+/// Says why a client did not start. Returns the exit code.
+fn not_started(program: &Path, cause: &io::Error, out: &Out) -> ExitCode {
+    let (code, hint) = match cause.kind() {
+        io::ErrorKind::NotFound => {
+            (NOT_FOUND, "install it, or give its path: ctx run -- /path/to/client")
+        }
+        _ => (NOT_EXECUTABLE, "it has to be a program that may be executed: see chmod +x"),
+    };
+    let error = Error::new(ErrorKind::NotFound, "cannot start the client")
+        .with("program", program.display())
+        .with("cause", cause)
+        .hint(hint);
+    out.error(&error.into());
+    ExitCode::from(code)
 }
 
 /// Flags of clients that send no request.

@@ -1,7 +1,7 @@
 //! Assembles a request.
 
 use ctx_core::text::Slice;
-use ctx_core::{AssembleRequest, ChatRequest, Result, Tokens};
+use ctx_core::{AssembleRequest, ChatRequest, ContextView, Result, Tokens};
 use tracing::Instrument;
 
 use super::Turn;
@@ -44,14 +44,7 @@ impl Turn<'_> {
                 view = assembled?.into_view();
             }
             view.finish()?;
-            let edits = view.edits().slice(self.session.counted..);
-            pool.layers.edits(edits);
-            if !edits.is_empty()
-                && let Some(setup) = &mut self.session.setup
-            {
-                setup.memory.mark_used();
-            }
-            self.session.counted = view.edits().len();
+            self.count_edits(&view);
             self.notify_warnings();
             self.session.store_projections(&view.take_projections())?;
             let compactions = view.take_compactions();
@@ -85,6 +78,18 @@ impl Turn<'_> {
                 thinking: self.session.overrides.thinking.clone(),
             });
         }
+    }
+
+    /// Counts the edits that this assembly added.
+    fn count_edits(&mut self, view: &ContextView) {
+        let edits = view.edits().slice(self.session.counted..);
+        self.pool.layers.edits(edits);
+        if !edits.is_empty()
+            && let Some(setup) = &mut self.session.setup
+        {
+            setup.memory.mark_used();
+        }
+        self.session.counted = view.edits().len();
     }
 
     /// Records the engine's health for other programs.

@@ -29,23 +29,7 @@ impl Transcript {
             false => self.fresh_header(),
         };
         let mut copy = PiLines::new(out, &header)?;
-        for (kind, value) in [
-            (SYSTEM_PROMPT_TYPE, self.system_prompt.as_deref().map(quote)),
-            (TOOLS_TYPE, self.tools.clone()),
-        ] {
-            let Some(value) = value else { continue };
-            let entry = ObjectWriter::new().text("customType", kind).raw("data", value);
-            copy.entry("custom", kind, &time_of(None), &entry)?;
-        }
-        let summaries = self.summaries();
-        if let Some(first) = summaries.first() {
-            let mut texts = Vec::new();
-            for entry in &summaries {
-                texts.push(entry.message()?.plain_text());
-            }
-            let whole = Message::text(Role::CompactionSummary, texts.join("\n\n"));
-            copy.compaction(&Entry::in_memory(first.id().clone(), whole))?;
-        }
+        self.write_beginning(&mut copy)?;
         let path = self.path(None)?;
         let added = match to.takes_entries() {
             true => OverlayAdditions::on(self, &path, omissions),
@@ -81,6 +65,28 @@ impl Transcript {
             copy.messages(item.entry.id(), &time, pi::write(&message))?;
         }
         Ok(written)
+    }
+
+    /// Writes the system prompt, the tools, and the summaries at the beginning as one.
+    fn write_beginning<W: Write>(&self, copy: &mut PiLines<W>) -> Result<()> {
+        for (kind, value) in [
+            (SYSTEM_PROMPT_TYPE, self.system_prompt.as_deref().map(quote)),
+            (TOOLS_TYPE, self.tools.clone()),
+        ] {
+            let Some(value) = value else { continue };
+            let entry = ObjectWriter::new().text("customType", kind).raw("data", value);
+            copy.entry("custom", kind, &time_of(None), &entry)?;
+        }
+        let summaries = self.summaries();
+        if let Some(first) = summaries.first() {
+            let mut texts = Vec::new();
+            for entry in &summaries {
+                texts.push(entry.message()?.plain_text());
+            }
+            let whole = Message::text(Role::CompactionSummary, texts.join("\n\n"));
+            copy.compaction(&Entry::in_memory(first.id().clone(), whole))?;
+        }
+        Ok(())
     }
 
     /// Adds the provider to answers: pi records it, other formats imply it.
