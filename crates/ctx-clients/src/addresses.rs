@@ -331,11 +331,10 @@ const AIDER_FLAG: &str = "--openai-api-base";
 /// are between two groups of variables, each of which can be in a `.env`, which wins over the
 /// environment.
 fn aider_sources(configuration: Vec<AiderSource>, environment: &Environment) -> Vec<AiderSource> {
-    let root = environment.repository().map(|folder| folder.join(".env"));
-    let folders = [&environment.folder, &environment.home].map(|folder| folder.join(".env"));
-    // Without a file that is named, the last one is that of the repository.
-    let files: Vec<_> =
-        (environment.aider_env_file().into_iter().chain(folders.clone())).chain(root).collect();
+    let folders =
+        [Some(environment.folder.as_path()), environment.repository(), Some(&environment.home)];
+    let folders = folders.into_iter().flatten().map(|folder| folder.join(".env"));
+    let files: Vec<_> = environment.aider_env_file().into_iter().chain(folders).collect();
     let of_variable = |(name, family): &(&'static str, Family)| {
         let file = |path: PathBuf| ConfigFile {
             path,

@@ -115,13 +115,13 @@ impl Registration {
     ///
     /// [`ErrorKind::Locked`] if another server of this home runs; [`ErrorKind::Io`] if the file
     /// cannot be written.
-    pub fn new(home: &Home, server: RunningServer, patience: Duration) -> Result<Self> {
+    pub fn new(home: &Home, server: &RunningServer, patience: Duration) -> Result<Self> {
         let path = path(home);
         ctx_disk::create_private_dir(ctx_disk::parent(&path))?;
         let lock = FileLock::with_timeout(&path, patience)?;
         // That of a killed server must not be taken for this one.
         ctx_disk::remove(&path, "cannot remove the address of an earlier server")?;
-        let text = serde_json::to_vec(&server)
+        let text = serde_json::to_vec(server)
             .map_err(|cause| Error::new(ErrorKind::Io, "cannot write the address").source(cause))?;
         ctx_disk::write_atomic(&path, &text)?;
         Ok(Self { path, _lock: lock })
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     fn register(home: &Home) -> Result<Registration> {
-        Registration::new(home, RunningServer::at("0.0.0.0:1".parse().unwrap()), Duration::ZERO)
+        Registration::new(home, &RunningServer::at("0.0.0.0:1".parse().unwrap()), Duration::ZERO)
     }
 
     #[test]

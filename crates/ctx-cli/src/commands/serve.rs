@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         let server =
             RunningServer { needs_token, upstreams, window, ..RunningServer::at(bound.address()) };
         let stop_key = server.stop_key.clone();
-        let registered = Registration::new(&home, server, PATIENCE);
+        let registered = Registration::new(&home, &server, PATIENCE);
         if let Err(error) = &registered
             && error.kind() != ErrorKind::Locked
         {
