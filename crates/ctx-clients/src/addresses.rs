@@ -361,8 +361,18 @@ impl Environment {
                 .with("set in", place)
                 .hint("put the variables into a .env of the folder"))
         };
-        if self.flags(&["--set-env"]).next().is_some() {
-            return refused("--set-env", "the arguments".to_owned());
+        if self.flags(&["--set-env"]).next().is_some() || self.variable("AIDER_SET_ENV").is_some() {
+            return refused("--set-env", "the arguments or AIDER_SET_ENV".to_owned());
+        }
+        // Aider takes the beginning of a flag for the flag.
+        let args = self.args.iter().filter_map(|arg| arg.to_str()).take_while(|arg| *arg != "--");
+        for name in args.filter_map(|arg| arg.split('=').next()) {
+            let flags = [AIDER_FLAG, "--config", "--env-file", "--set-env"];
+            let is_beginning =
+                name.len() > 2 && flags.iter().any(|flag| *flag != name && flag.starts_with(name));
+            if is_beginning || name.starts_with("-c") && name.len() > 2 {
+                return refused(name, "the arguments, where it has to be written out".to_owned());
+            }
         }
         for file in files {
             let text = read_text(&file.path)?.unwrap_or_default();

@@ -90,7 +90,7 @@ fn not_edited(line: &str) -> Error {
 /// Refuses YAML to which a line cannot be added.
 fn check_yaml(text: &str) -> Result<()> {
     let is_other = |line: &&str| {
-        line.starts_with(['{', '[', '-', '%', '.', '"', '\'']) && !line.starts_with("---")
+        line.starts_with(['{', '[', '-', '%', '.', '"', '\'', '?', '<']) && !line.starts_with("---")
     };
     let is_name = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
     let first = text.lines().find(is_name).filter(|line| line.starts_with(' '));

@@ -361,6 +361,7 @@ fn what_is_no_other_server_is_not_taken_for_one() {
         "  openai-api-base: http://a\n",
         "openai-api-base:\n  http://a\n",
         "openai-api-base: *a\n",
+        "? openai-api-base\n: http://a\n",
     ] {
         place.write(".aider.conf.yml", text);
         let error = Client::Aider.upstreams(&place.records(), &place.environment).unwrap_err();
@@ -412,8 +413,12 @@ fn each_place_of_aiders_server_is_read_or_refused() {
         place.environment.args = args.iter().map(Into::into).collect();
         assert_eq!(upstreams(&place).unwrap(), [(Family::OpenAi, server.to_owned())], "{args:?}");
     }
-    place.environment.args = vec!["--set-env".into(), "A=1".into()];
-    assert_eq!(upstreams(&place).unwrap_err().kind(), ErrorKind::Capability);
+    for args in
+        [&["--set-env", "A=1"][..], &["--openai-api-b=http://a"], &["--conf", "c"], &["-cc.yml"]]
+    {
+        place.environment.args = args.iter().map(Into::into).collect();
+        assert_eq!(upstreams(&place).unwrap_err().kind(), ErrorKind::Capability, "{args:?}");
+    }
     place.environment.args.clear();
     place.write("project/.env", "OPENAI_BASE_URL=http://root/v1\n");
     place.write("project/deep/.env", "OPENAI_BASE_URL=http://deep/v1\n");
