@@ -7,6 +7,7 @@ use std::{fmt, fs};
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::Value;
 
+use crate::environment::repository;
 use crate::files::read_text;
 use crate::record::{Record, RecordedSetting};
 use crate::settings::{ConfigFile, Setting, nearest_env};
@@ -142,18 +143,13 @@ impl Client {
         let settings: Vec<_> = records.iter().flat_map(Record::settings).cloned().collect();
         let mut addresses = self.addresses(environment)?;
         addresses.retain(|address| is_written(&settings, &address.url));
-        let servers = records.iter().rev().flat_map(|record| &record.servers);
-        let mut replaced: Vec<(Family, String)> = Vec::new();
-        for server in servers {
-            let applies = addresses.iter().any(|address| address.family == server.0);
-            if applies && replaced.iter().all(|(family, _)| *family != server.0) {
-                replaced.push(server.clone());
-            }
-        }
-        Ok(replaced)
+        let servers = records.iter().rev().flat_map(|record| record.servers.iter().cloned());
+        let applies =
+            |(family, _): &(Family, String)| addresses.iter().any(|a| a.family == *family);
+        Ok(one_for_each_api(servers.filter(applies)))
     }
 
-    /// Returns the settings that setups wrote for the user and for the folder.
+    /// Returns the settings that setups wrote into its files.
     pub(crate) fn written(
         self,
         records: &Path,
@@ -296,7 +292,7 @@ impl Client {
             Self::Aider => {
                 let given = environment.flags(&["-c", "--config"]).last();
                 let given = given.map(|path| environment.folder.join(path));
-                let root = environment.repository().map(|root| root.join(".aider.conf.yml"));
+                let root = repository(&environment.folder).map(|root| root.join(".aider.conf.yml"));
                 files.splice(1..1, root.map(at));
                 files.splice(0..0, given.map(at));
                 environment.check_aider(&files)?;
@@ -305,6 +301,19 @@ impl Client {
         }
         Ok((Some(first), files))
     }
+}
+
+/// Returns the first server of each API.
+pub fn one_for_each_api(
+    servers: impl IntoIterator<Item = (Family, String)>,
+) -> Vec<(Family, String)> {
+    let mut first: Vec<(Family, String)> = Vec::new();
+    for server in servers {
+        if first.iter().all(|(family, _)| *family != server.0) {
+            first.push(server);
+        }
+    }
+    first
 }
 
 /// Whether a setup wrote an address.
@@ -331,8 +340,11 @@ const AIDER_FLAG: &str = "--openai-api-base";
 /// are between two groups of variables, each of which can be in a `.env`, which wins over the
 /// environment.
 fn aider_sources(configuration: Vec<AiderSource>, environment: &Environment) -> Vec<AiderSource> {
-    let folders =
-        [Some(environment.folder.as_path()), environment.repository(), Some(&environment.home)];
+    let folders = [
+        Some(environment.folder.as_path()),
+        repository(&environment.folder),
+        Some(&environment.home),
+    ];
     let folders = folders.into_iter().flatten().map(|folder| folder.join(".env"));
     let files: Vec<_> = environment.aider_env_file().into_iter().chain(folders).collect();
     let of_variable = |(name, family): &(&'static str, Family)| {
@@ -387,18 +399,13 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns the root of the repository with the working folder.
-    pub(crate) fn repository(&self) -> Option<&Path> {
-        self.folder.ancestors().find(|folder| folder.join(".git").exists())
-    }
-
     /// Returns the file of variables that wins over the others: the one that is named, else that of
     /// the repository.
     pub(crate) fn aider_env_file(&self) -> Option<PathBuf> {
         let named = self.flags(&["--env-file"]).last().or(self.variable("AIDER_ENV_FILE"));
         match named {
             Some(path) => Some(self.folder.join(path)),
-            None => Some(self.repository()?.join(".env")),
+            None => Some(repository(&self.folder)?.join(".env")),
         }
     }
 }

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// Returns the root of the repository with a folder.
+pub(crate) fn repository(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
+}
+
 /// The folders, variables and arguments that say where clients and their configuration are.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {

@@ -25,7 +25,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-pub use addresses::{Address, AddressSource};
+pub use addresses::{Address, AddressSource, one_for_each_api};
 pub use client::Client;
 pub use environment::Environment;
 pub use format::Format;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::Result;
 use serde_json::Value;
 
+use crate::environment::repository;
 use crate::providers::{Provider, built_in, providers, value_at, with_built_in};
 use crate::{Environment, Family, Format, Scope};
 
@@ -20,15 +21,14 @@ pub(crate) fn edited_file(scope: &Scope, environment: &Environment) -> PathBuf {
         Scope::User => user_folder(environment).join(FILES[0]),
         Scope::Project(folder) => folder.join(FILES[0]),
     };
-    let strongest_first = match scope {
+    let weakest_first = match scope {
         Scope::User => user_files(environment),
         Scope::Project(folder) => project_files(folder, environment),
     };
     let is_own = |path: &PathBuf| scope.project().is_none_or(|folder| path.starts_with(folder));
-    let custom = environment.variable("OPENCODE_CONFIG").map(|path| environment.folder.join(path));
-    let custom = custom.filter(|_| scope.project().is_none());
-    custom
-        .or_else(|| strongest_first.into_iter().rev().find(|path| is_own(path) && path.exists()))
+    let named = named_file(environment).filter(|_| scope.project().is_none());
+    named
+        .or_else(|| weakest_first.into_iter().rev().find(|path| is_own(path) && path.exists()))
         .unwrap_or(usual)
 }
 
@@ -49,17 +49,19 @@ fn user_files(environment: &Environment) -> Vec<PathBuf> {
     let folder = user_folder(environment);
     let mut files = vec![folder.join("config.json")];
     files.extend(FILES.map(|name| folder.join(name)));
-    files.extend(environment.variable("OPENCODE_CONFIG").map(|path| environment.folder.join(path)));
+    files.extend(named_file(environment));
     files
+}
+
+fn named_file(environment: &Environment) -> Option<PathBuf> {
+    environment.variable("OPENCODE_CONFIG").map(|path| environment.folder.join(path))
 }
 
 /// Returns the files of a folder and of those above it, up to the root of the repository.
 fn project_files(folder: &Path, environment: &Environment) -> Vec<PathBuf> {
-    let is_root = |folder: &Path| folder.join(".git").exists();
-    let mut folders: Vec<_> = folder.ancestors().collect();
-    if let Some(root) = folders.iter().position(|folder| is_root(folder)) {
-        folders.truncate(root + 1);
-    }
+    let root = repository(folder);
+    let is_inside = |folder: &&Path| root.is_none_or(|root| folder.starts_with(root));
+    let mut folders: Vec<_> = folder.ancestors().take_while(is_inside).collect();
     folders.reverse();
     let hidden = folders.iter().map(|folder| folder.join(".opencode"));
     let named =

@@ -151,18 +151,20 @@ impl Environment {
 
     /// Returns the value of a setting that the arguments of Codex have: `-c KEY=VALUE`.
     pub(crate) fn codex_setting(&self, key: &str) -> Option<&str> {
+        self.codex_flags().filter(|(name, _)| *name == key).last().map(|(_, value)| value)
+    }
+
+    /// Returns the keys and values of `-c KEY=VALUE`.
+    fn codex_flags(&self) -> impl Iterator<Item = (&str, &str)> {
         let given = self.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
-        let (_, value) = given.filter(|(name, _)| name.trim() == key).last()?;
-        Some(value.trim().trim_matches(['"', '\'']))
+        given.map(|(key, value)| (key.trim(), value.trim().trim_matches(['"', '\''])))
     }
 
     /// Returns all settings that the arguments of Codex have, as TOML.
     pub(crate) fn codex_settings(&self) -> String {
-        let given = self.flags(&["-c", "--config"]).filter_map(|set| set.split_once('='));
-        given.fold(String::new(), |text, (key, value)| {
-            let key: Vec<_> = key.trim().split('.').map(str::to_owned).collect();
-            let value = value.trim().trim_matches(['"', '\'']).into();
-            Format::Toml.set(&text, &key, Some(&value)).unwrap_or(text)
+        self.codex_flags().fold(String::new(), |text, (key, value)| {
+            let key: Vec<_> = key.split('.').map(str::to_owned).collect();
+            Format::Toml.set(&text, &key, Some(&value.into())).unwrap_or(text)
         })
     }
 

@@ -8,7 +8,7 @@ use ctx_disk::{FileLock, io_error};
 use serde_json::Value;
 use similar::TextDiff;
 
-use crate::addresses::{AddressSource, is_written};
+use crate::addresses::{AddressSource, is_written, one_for_each_api};
 use crate::files::{read_text, write};
 use crate::record::{self, Record, RecordedFile, RecordedSetting};
 use crate::settings::ConfigFile;
@@ -144,18 +144,14 @@ impl Setup {
         records: &Path,
         environment: &Environment,
     ) -> Result<Vec<(Family, String)>> {
-        let mut servers = self.lost_servers(records, environment)?;
+        let lost = self.lost_servers(records, environment)?;
         let now = self.client.addresses(environment)?.into_iter();
         let of_variables = now.filter(|found| matches!(found.source, AddressSource::Variable(_)));
         let of_variables: Vec<_> = of_variables.map(|found| found.url).collect();
         let known = self.servers(records, environment)?.into_iter();
         let known = known.filter(|(_, url)| of_variables.contains(url));
-        for server in known.chain(self.client.replaced(records, environment)?) {
-            if servers.iter().all(|(family, _)| *family != server.0) {
-                servers.push(server);
-            }
-        }
-        Ok(servers)
+        let recorded = self.client.replaced(records, environment)?;
+        Ok(one_for_each_api(lost.into_iter().chain(known).chain(recorded)))
     }
 
     /// Returns the servers that the client uses now or that the files have, each once.

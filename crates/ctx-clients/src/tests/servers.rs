@@ -259,11 +259,11 @@ fn all_configurations_of_opencode_count() {
     place.write("project/.git/HEAD", "");
     place.environment.folder = place.environment.home.join("project/deep");
     let url = |url: &str| json!({ "provider": { "gw": { "options": { "baseURL": url } } } });
-    place.environment.variables.insert("WORK".into(), "http://work".into());
+    place.environment.variables.insert("GATEWAY".into(), "http://work".into());
     for (file, text, applied) in [
         (".config/opencode/opencode.jsonc", url("http://more/v1"), "http://more/v1"),
         ("opencode.json", url("http://above/v1"), "http://more/v1"),
-        ("project/opencode.json", url("{env:WORK}/v1"), "http://work/v1"),
+        ("project/opencode.json", url("{env:GATEWAY}/v1"), "http://work/v1"),
         ("project/deep/.opencode/opencode.json", url("http://deep/v1"), "http://deep/v1"),
     ] {
         place.write(file, &text.to_string());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctx_clients::{Address, Client, Environment, Family, Proxy};
+use ctx_clients::{Address, Client, Environment, Proxy, one_for_each_api};
 use ctx_server::running::RunningServer;
 use ctx_terminal::shutdown::ProcessGroup;
 use tokio::process::Command;
@@ -94,12 +94,8 @@ fn finding(
     };
     let Address { url, source, .. } = other;
     let text = format!("{about} sends its requests to {url}, set in {source}");
-    let mut servers: Vec<(Family, String)> = Vec::new();
-    for found in &others {
-        if servers.iter().all(|(family, _)| *family != found.family) {
-            servers.push((found.family, found.url.clone()));
-        }
-    }
+    let servers = others.iter().map(|found| (found.family, found.url.clone()));
+    let servers = one_for_each_api(servers);
     let upstream = format!("`{}`", serve_to(&servers, server.is_some()));
     let setup = setup_command(client, source, environment);
     // A setup changes no profile.
