@@ -3,7 +3,7 @@
 //!
 //! All transcripts are deterministic: the same arguments give the same messages. The provider is
 //! behind the feature `provider`, because it brings an HTTP server; the conformance suite for
-//! context engines is behind `conformance`.
+//! context engines is behind `conformance`, a PostgreSQL server behind `postgres`.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,8 @@ pub mod chat;
 pub mod conformance;
 pub mod memory;
 mod needed;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "provider")]
 pub mod provider;
 mod random;

@@ -1,0 +1,91 @@
+//! The entries of sessions.
+
+use async_trait::async_trait;
+use ctx_core::Result;
+use ctx_store::{Directory, DirectoryEntry, SessionName, changed_entry};
+
+use crate::{PostgresStore, signed, unsigned};
+
+const GET: &str =
+    "select version, entry from ctx.session where tenant = $1 and agent = $2 and key = $3";
+
+const CREATE: &str = "
+    insert into ctx.session (tenant, agent, key, version, entry) values ($1, $2, $3, 1, $4)
+    on conflict do nothing returning version";
+
+const CHANGE: &str = "
+    update ctx.session set version = version + 1, entry = $4
+    where tenant = $1 and agent = $2 and key = $3 and version = $5 returning version";
+
+const LIST: &str = "
+    select key, version, entry from ctx.session
+    where tenant = $1 and agent = $2 and ($3::text is null or key > $3)
+    order by key limit $4";
+
+const AGENTS: &str = "select distinct agent from ctx.session where tenant = $1 order by agent";
+
+const RETIRE: &str = "
+    delete from ctx.session
+    where tenant = $1 and agent = $2 and key = $3 and version = $4 returning version";
+
+#[async_trait]
+impl Directory for PostgresStore {
+    async fn get(&self, session: &SessionName) -> Result<Option<DirectoryEntry>> {
+        let SessionName { agent, key } = session;
+        let rows = self.query(GET, &[&self.options.tenant, agent, key]).await?;
+        let entry =
+            |row: &tokio_postgres::Row| DirectoryEntry { version: unsigned(row.get(0)), json: row.get(1) };
+        Ok(rows.first().map(entry))
+    }
+
+    async fn compare_and_put(
+        &self,
+        session: &SessionName,
+        seen: Option<u64>,
+        json: &str,
+    ) -> Result<u64> {
+        let (tenant, SessionName { agent, key }) = (&self.options.tenant, session);
+        let rows = match seen {
+            None => self.query(CREATE, &[tenant, agent, key, &json]).await?,
+            Some(seen) => self.query(CHANGE, &[tenant, agent, key, &json, &signed(seen)]).await?,
+        };
+        if let Some(row) = rows.first() {
+            return Ok(unsigned(row.get(0)));
+        }
+        // The call may be a repetition.
+        let next = seen.unwrap_or_default() + 1;
+        match self.get(session).await? {
+            Some(entry) if entry.version == next && entry.json == json => Ok(next),
+            _ => Err(changed_entry(session)),
+        }
+    }
+
+    async fn list(
+        &self,
+        agent: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(SessionName, DirectoryEntry)>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = self.query(LIST, &[&self.options.tenant, &agent, &after, &most]).await?;
+        let entry = |row: &tokio_postgres::Row| {
+            let name = SessionName { agent: agent.to_owned(), key: row.get(0) };
+            (name, DirectoryEntry { version: unsigned(row.get(1)), json: row.get(2) })
+        };
+        Ok(rows.iter().map(entry).collect())
+    }
+
+    async fn agents(&self) -> Result<Vec<String>> {
+        let rows = self.query(AGENTS, &[&self.options.tenant]).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn retire(&self, session: &SessionName, seen: u64) -> Result<()> {
+        let SessionName { agent, key } = session;
+        let params: &crate::Params<'_> = &[&self.options.tenant, agent, key, &signed(seen)];
+        if self.query(RETIRE, params).await?.is_empty() && self.get(session).await?.is_some() {
+            return Err(changed_entry(session));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Errors of the database, and what to do about them.
+
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind};
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::error::SqlState;
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database refused it, or cannot be reached.
+    Database(tokio_postgres::Error),
+    /// It did not answer within this time.
+    Silent(Duration),
+    /// All connections are in use.
+    Busy,
+    /// An error that another call would have, too.
+    Lasting(Error),
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Lasting(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn of_pool(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Database(error),
+            PoolError::Timeout(TimeoutType::Create) => Self::Silent(Duration::from_secs(5)),
+            _ => Self::Busy,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Silent(_) => true,
+            Self::Busy | Self::Lasting(_) => false,
+            Self::Database(error) => match error.code() {
+                None => is_broken(error),
+                Some(code) => [
+                    SqlState::ADMIN_SHUTDOWN,
+                    SqlState::CRASH_SHUTDOWN,
+                    SqlState::CANNOT_CONNECT_NOW,
+                    SqlState::READ_ONLY_SQL_TRANSACTION,
+                    SqlState::T_R_SERIALIZATION_FAILURE,
+                    SqlState::T_R_DEADLOCK_DETECTED,
+                ]
+                .contains(code),
+            },
+        }
+    }
+
+    pub(crate) fn into_error(self) -> Error {
+        let unreachable = |what: &'static str| {
+            Error::new(ErrorKind::Upstream, what)
+                .hint("start the database, or correct store.url or CTX_STORE_URL")
+                .retryable()
+        };
+        let error = match self {
+            Self::Lasting(error) => return error,
+            Self::Silent(waited) => {
+                let error = unreachable("the database of the shared store does not answer");
+                return error.with("seconds", waited.as_secs());
+            }
+            Self::Busy => {
+                return Error::new(ErrorKind::Timeout, "all connections to the shared store are busy")
+                    .hint("set store.connections to a larger number")
+                    .retryable();
+            }
+            Self::Database(error) => error,
+        };
+        let Some(found) = error.as_db_error() else {
+            return match is_broken(&error) {
+                true => unreachable("the database of the shared store cannot be reached"),
+                false => Error::new(ErrorKind::Upstream, "the shared store cannot be used")
+                    .hint("`ctx store check` examines the store"),
+            }
+            .source(error);
+        };
+        let (kind, what, hint) = of_code(found.code());
+        Error::new(kind, what).with("reason", found.message()).hint(hint).source(error)
+    }
+}
+
+/// Returns the kind of an error of the database, its description, and a hint.
+fn of_code(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
+    const MIGRATE: &str = "run `ctx store migrate` with the role that owns the schema";
+    let is = |codes: &[SqlState]| codes.contains(code);
+    if is(&[SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]) {
+        let hint = "correct user and password in store.url or CTX_STORE_URL";
+        (ErrorKind::Config, "the database refuses the login of the shared store", hint)
+    } else if is(&[SqlState::INVALID_CATALOG_NAME]) {
+        let hint = "create the database, or correct its name in store.url";
+        (ErrorKind::Config, "the database of the shared store does not exist", hint)
+    } else if is(&[SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME]) {
+        (ErrorKind::Config, "the database has no schema of ctx", MIGRATE)
+    } else if is(&[SqlState::INSUFFICIENT_PRIVILEGE]) {
+        let hint = "make the role a member of ctx_app: `grant ctx_app to ROLE`";
+        (ErrorKind::Config, "the role of the shared store lacks a privilege", hint)
+    } else if is(&[SqlState::READ_ONLY_SQL_TRANSACTION]) {
+        let hint = "let store.url name the primary, or add target_session_attrs=read-write";
+        (ErrorKind::Upstream, "the database of the shared store is read-only", hint)
+    } else if is(&[SqlState::QUERY_CANCELED]) {
+        let hint = "nothing was written; see docs/scale.md for sizing";
+        (ErrorKind::Timeout, "a statement of the shared store took too long", hint)
+    } else if is(&[SqlState::DISK_FULL]) {
+        let hint = "nothing was written; free space on the database's disk";
+        (ErrorKind::Upstream, "the disk of the shared store is full", hint)
+    } else {
+        let hint = "nothing was written; `ctx store check` examines the store";
+        (ErrorKind::Upstream, "the database of the shared store failed", hint)
+    }
+}
+
+/// Whether a connection failed or broke.
+fn is_broken(error: &tokio_postgres::Error) -> bool {
+    let source = std::error::Error::source(error);
+    error.is_closed() || source.is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// Returns the error of a URL that cannot be used.
+pub(crate) fn invalid_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(ErrorKind::Config, "invalid URL of the shared store")
+        .hint("write store.url as postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=require")
+        .source(error)
+}

@@ -1,0 +1,204 @@
+//! The shared store of ctx on PostgreSQL 15 or newer.
+//!
+//! # What
+//!
+//! Every row belongs to a tenant. Row level security is forced for all tables, and each transaction
+//! names its tenant, so a statement without a tenant sees and writes nothing. The program's role
+//! must not bypass it: [`PostgresStore::open`] refuses superusers.
+//!
+//! Leases are rows with an epoch, a holder and an end, by the database's clock. A write locks the
+//! row of its lease, so it happens before the next grant, or is refused.
+//!
+//! # Notes
+//!
+//! A call that loses its connection is repeated for [`Options::patience`]: until a standby is
+//! promoted, for example. All calls can be repeated, so nothing is written twice.
+
+#![forbid(unsafe_code)]
+
+mod connect;
+mod directory;
+mod error;
+mod lease;
+mod log;
+mod schema;
+
+use std::fmt;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Result};
+use deadpool_postgres::{Client, Pool};
+use futures_util::future::join4;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use error::Failure;
+pub use schema::{APP_ROLE, VERSION, migrate};
+
+/// The wait before the first repetition of a call; it doubles up to a second.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// The longest wait between two repetitions.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The names of the tenant for each transaction, and the time limit of its statement.
+const BEGIN_TENANT: &str =
+    "select set_config('ctx.tenant', $1, true), set_config('statement_timeout', $2, true)";
+
+/// The settings of a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The tenant whose rows are read and written. Default: `default`.
+    pub tenant: String,
+    /// The maximum number of connections. Default: 8.
+    pub connections: usize,
+    /// How long one statement may run. Default: 10 seconds.
+    pub statement_timeout: Duration,
+    /// How long a call is repeated while the database cannot be reached. Default: 15 seconds.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tenant: "default".to_owned(),
+            connections: 8,
+            statement_timeout: Duration::from_secs(10),
+            patience: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The rows of one tenant in a database.
+#[derive(Clone)]
+pub struct PostgresStore {
+    pool: Pool,
+    options: Options,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Repeats a call while the database cannot be reached.
+struct Retry {
+    until: Instant,
+    wait: Duration,
+}
+
+impl Retry {
+    fn new(patience: Duration) -> Self {
+        Self { until: Instant::now() + patience, wait: FIRST_WAIT }
+    }
+
+    /// Waits before the call is repeated.
+    ///
+    /// # Errors
+    ///
+    /// The failure, if a repetition cannot help, or none is left.
+    async fn wait(&mut self, failure: Failure) -> Result<()> {
+        if !failure.may_pass() || Instant::now() + self.wait >= self.until {
+            return Err(failure.into_error());
+        }
+        tokio::time::sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        Ok(())
+    }
+}
+
+/// The parameters of a statement.
+type Params<'a> = [&'a (dyn ToSql + Sync)];
+
+impl PostgresStore {
+    /// Opens the store at `url`, such as `postgres://user@host/database?sslmode=require`, and checks
+    /// that it can be used.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for an invalid URL, a tenant without a name, a server that is too old,
+    /// a schema of another version, and a role that bypasses row level security;
+    /// [`ErrorKind::Upstream`] if the database cannot be reached, refuses the login or is read-only.
+    pub async fn open(url: &str, options: Options) -> Result<Self> {
+        if options.tenant.trim().is_empty() {
+            return Err(Error::new(ErrorKind::Config, "the tenant has no name")
+                .with("key", "store.tenant")
+                .hint("name it, or leave the key out"));
+        }
+        let pool = connect::pool(url, &options)?;
+        let store = Self { pool, options };
+        schema::check(&*store.client().await.map_err(Failure::into_error)?).await?;
+        Ok(store)
+    }
+
+    /// Returns its tenant.
+    pub fn tenant(&self) -> &str {
+        &self.options.tenant
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        self.pool.get().await.map_err(Failure::of_pool)
+    }
+
+    /// Runs a statement in a transaction of the tenant, and repeats it while the database cannot be
+    /// reached. The statement must be safe to repeat.
+    async fn query(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>> {
+        let mut retry = Retry::new(self.options.patience);
+        loop {
+            match self.query_once(sql, params).await {
+                Ok(rows) => return Ok(rows),
+                Err(failure) => retry.wait(failure).await?,
+            }
+        }
+    }
+
+    /// Runs a statement in a transaction of the tenant.
+    async fn query_once(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>, Failure> {
+        let client = self.client().await?;
+        let begin = client.prepare_cached(BEGIN_TENANT).await?;
+        let statement = client.prepare_cached(sql).await?;
+        let limit = self.statement_timeout();
+        // All four are sent at once: one round trip.
+        let (opened, named, rows, committed) = self
+            .limited(join4(
+                client.batch_execute("begin"),
+                client.execute(&begin, &[&self.options.tenant, &limit]),
+                client.query(&statement, params),
+                client.batch_execute("commit"),
+            ))
+            .await?;
+        opened?;
+        named?;
+        let rows = rows?;
+        committed?;
+        Ok(rows)
+    }
+
+    /// Limits the time that is waited for the database. The outcome of a call that takes longer is
+    /// not known.
+    async fn limited<T>(&self, call: impl Future<Output = T>) -> Result<T, Failure> {
+        let most = self.options.statement_timeout * 2;
+        tokio::time::timeout(most, call).await.map_err(|_| Failure::Silent(most))
+    }
+
+    fn statement_timeout(&self) -> String {
+        format!("{}ms", self.options.statement_timeout.as_millis())
+    }
+}
+
+/// Returns a number of the database, which stores none below zero.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Returns a number for the database.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Returns a duration for the database, in seconds.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}

@@ -1,0 +1,46 @@
+//! The contract of a store that several hosts share.
+//!
+//! A host is a process that runs sessions. Hosts that share a store see the same sessions, and only
+//! one of them at a time writes to each:
+//!
+//! - [`Leases`] say who may write a session, and until when. Each grant has a higher epoch, and
+//!   every write carries it: a host that slept through its lease is refused by the store.
+//! - [`SessionLogs`] hold the lines of transcripts, in order. An append is all or none.
+//! - [`Directory`] maps a session's key to its entry of `sessions.json`.
+//!
+//! All methods are safe to repeat: if the outcome of a call is unknown, because the connection
+//! broke, the same call gives the answer that was lost.
+//!
+//! [`conformance`] checks an implementation against this contract.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod directory;
+mod error;
+mod lease;
+mod log;
+
+use std::sync::Arc;
+
+pub use directory::{Directory, DirectoryEntry};
+pub use error::{changed_entry, lost_lease, moved_head};
+pub use lease::{Acquired, Lease, Leases, Renewal};
+pub use log::{Line, LogHead, LogName, SessionLogs};
+
+/// The key of a session, and its agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionName {
+    /// The agent's id, for example `main`.
+    pub agent: String,
+    /// The whole key, for example `agent:main:main`.
+    pub key: String,
+}
+
+/// A store that several hosts share.
+pub trait SharedStore: Leases + SessionLogs + Directory {}
+
+impl<T: Leases + SessionLogs + Directory> SharedStore for T {}
+
+/// A store, as hosts pass it on.
+pub type AnyStore = Arc<dyn SharedStore>;
