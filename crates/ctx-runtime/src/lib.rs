@@ -22,6 +22,7 @@ mod memory;
 mod models;
 mod runtime;
 mod session;
+mod shared;
 mod spec;
 mod stores;
 mod sync;
@@ -39,6 +40,7 @@ pub use models::{
     ModelChain, SummaryModelChain, configured_summary_model, summary_models, vector_model,
 };
 pub use runtime::{Builder, ContextMode, Runtime, SpawnRequest, SubagentOutcome};
+pub use shared::SharedOptions;
 pub use spec::{ModelSource, Resolved, SessionSpec, WindowProof};
 pub use stores::Stores;
 pub use turn::{BranchMove, COMMANDS, branch_ends};

@@ -33,8 +33,10 @@ impl Directory for PostgresStore {
     async fn get(&self, session: &SessionName) -> Result<Option<DirectoryEntry>> {
         let SessionName { agent, key } = session;
         let rows = self.query(GET, &[&self.options.tenant, agent, key]).await?;
-        let entry =
-            |row: &tokio_postgres::Row| DirectoryEntry { version: unsigned(row.get(0)), json: row.get(1) };
+        let entry = |row: &tokio_postgres::Row| DirectoryEntry {
+            version: unsigned(row.get(0)),
+            json: row.get(1),
+        };
         Ok(rows.first().map(entry))
     }
 

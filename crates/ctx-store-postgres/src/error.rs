@@ -73,9 +73,12 @@ impl Failure {
                 return error.with("seconds", waited.as_secs());
             }
             Self::Busy => {
-                return Error::new(ErrorKind::Timeout, "all connections to the shared store are busy")
-                    .hint("set store.connections to a larger number")
-                    .retryable();
+                return Error::new(
+                    ErrorKind::Timeout,
+                    "all connections to the shared store are busy",
+                )
+                .hint("set store.connections to a larger number")
+                .retryable();
             }
             Self::Database(error) => error,
         };

@@ -49,8 +49,7 @@ impl Leases for PostgresStore {
         let (tenant, SessionName { agent, key }) = (&self.options.tenant, session);
         let ttl_seconds = seconds(ttl);
         loop {
-            let granted =
-                self.query(GRANT, &[tenant, agent, key, &holder, &ttl_seconds]).await?;
+            let granted = self.query(GRANT, &[tenant, agent, key, &holder, &ttl_seconds]).await?;
             if let Some(row) = granted.first() {
                 return Ok(Acquired::Granted(Lease {
                     session: session.clone(),

@@ -70,8 +70,10 @@ const HOLDER: &str = "
 impl SessionLogs for PostgresStore {
     async fn head(&self, log: &LogName) -> Result<Option<LogHead>> {
         let rows = self.query(HEAD, &[&self.options.tenant, &log.agent, &log.file]).await?;
-        let head =
-            |row: &tokio_postgres::Row| LogHead { generation: unsigned(row.get(0)), lines: unsigned(row.get(1)) };
+        let head = |row: &tokio_postgres::Row| LogHead {
+            generation: unsigned(row.get(0)),
+            lines: unsigned(row.get(1)),
+        };
         Ok(rows.first().map(head))
     }
 
@@ -93,7 +95,15 @@ impl SessionLogs for PostgresStore {
             (signed(lease.epoch), signed(at.generation), signed(at.lines));
         let sql = if at == LogHead::NEW { CREATE } else { APPEND };
         let params: &crate::Params<'_> = &[
-            tenant, &log.agent, &session.key, &epoch, &log.file, &generation, &from, &ids, &bodies,
+            tenant,
+            &log.agent,
+            &session.key,
+            &epoch,
+            &log.file,
+            &generation,
+            &from,
+            &ids,
+            &bodies,
         ];
         match self.query(sql, params).await {
             Ok(rows) if rows.len() == lines.len() => return Ok(after),
@@ -233,7 +243,9 @@ impl PostgresStore {
         while at < lines.len() {
             let bytes = lines[at..].iter().map(|line| line.bytes.len()).sum();
             let found = self.read(log, from + at as u64, bytes).await?;
-            if found.is_empty() || !lines[at..].starts_with(&found[..found.len().min(lines.len() - at)]) {
+            if found.is_empty()
+                || !lines[at..].starts_with(&found[..found.len().min(lines.len() - at)])
+            {
                 return Ok(false);
             }
             at += found.len();

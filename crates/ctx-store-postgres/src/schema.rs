@@ -79,7 +79,8 @@ pub(crate) async fn check(client: &Client) -> Result<()> {
         }
         newer_version => return Err(newer(newer_version)),
     }
-    let role = "select rolname, rolsuper or rolbypassrls from pg_roles where rolname = current_user";
+    let role =
+        "select rolname, rolsuper or rolbypassrls from pg_roles where rolname = current_user";
     let row = client.query_one(role, &[]).await.map_err(|e| Failure::from(e).into_error())?;
     let (name, bypasses): (String, bool) = (row.get(0), row.get(1));
     if bypasses {

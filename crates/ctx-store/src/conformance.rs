@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Timer};
 
-use crate::{
-    Acquired, Lease, Line, LogHead, LogName, Renewal, SessionName, SharedStore,
-};
+use crate::{Acquired, Lease, Line, LogHead, LogName, Renewal, SessionName, SharedStore};
 
 /// A lease that does not expire while a case runs.
 const LONG: Duration = Duration::from_secs(60);

@@ -23,9 +23,8 @@ pub fn moved_head(log: &LogName, at: LogHead, found: Option<LogHead>) -> Error {
         .with("log", format_args!("{}/{}", log.agent, log.file))
         .with("expected", format_args!("line {} of generation {}", at.lines, at.generation));
     let error = match found {
-        Some(head) => {
-            error.with("found", format_args!("line {} of generation {}", head.lines, head.generation))
-        }
+        Some(head) => error
+            .with("found", format_args!("line {} of generation {}", head.lines, head.generation)),
         None => error.with("found", "no log"),
     };
     error.hint("nothing was written; open the session again")

@@ -11,6 +11,7 @@ use ctx_core::{
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_model::TokioTimer;
 use ctx_session::{GroupCommit, Home, RandomIds, clock};
+use ctx_store::AnyStore;
 use ctx_workspace::WorkspaceAccess;
 use serde_json::json;
 
@@ -18,6 +19,7 @@ use super::{Inner, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
 use crate::lifecycle::{Lifecycle, Resets};
 use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessions};
+use crate::shared::{SharedOptions, SharedSessions};
 
 /// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
@@ -50,6 +52,7 @@ pub struct Builder {
     pub(super) lifecycle: Option<Arc<dyn Lifecycle>>,
     pub(super) limit: Option<usize>,
     pub(super) registry: Option<Registry>,
+    pub(super) shared: Option<(AnyStore, SharedOptions)>,
 }
 
 impl Builder {
@@ -71,7 +74,16 @@ impl Builder {
             embedder: None,
         };
         let models = Vec::new();
-        Self { home, config, models, settings, lifecycle: None, limit: None, registry: None }
+        Self {
+            home,
+            config,
+            models,
+            settings,
+            lifecycle: None,
+            limit: None,
+            registry: None,
+            shared: None,
+        }
     }
 
     /// Sets the primary model.
@@ -200,6 +212,12 @@ impl Builder {
         self
     }
 
+    /// Keeps sessions in a store that other hosts share. Default: none, they are files of the home.
+    pub fn shared(mut self, store: AnyStore, options: SharedOptions) -> Self {
+        self.shared = Some((store, options));
+        self
+    }
+
     /// Builds the runtime. First it recovers what a crashed process left in the journals of the
     /// home.
     ///
@@ -227,7 +245,13 @@ impl Builder {
             None => Arc::new(Resets::of(&self.config)?),
         };
         let Self { home, config, models, settings, .. } = self;
-        let sessions = SessionPool::new(home, config, models, settings, registry, lifecycle, group);
+        let shared = self.shared.map(|(store, options)| {
+            let timer = settings.timer.clone();
+            Arc::new(SharedSessions::new(store, &options, home.clone(), timer))
+        });
+        let mut sessions =
+            SessionPool::new(home, config, models, settings, registry, lifecycle, group);
+        sessions.shared = shared;
         let sessions = Arc::new(sessions);
         let (subagents, maintenance) = (Arc::default(), Arc::default());
         Ok(Runtime { inner: Arc::new(Inner { sessions, lanes, subagents, maintenance }) })

@@ -28,6 +28,7 @@ use ctx_core::{
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{NewEntry, SessionLog};
 
+use crate::shared::SharedSession;
 use crate::spec::Resolved;
 use crate::sync::{locked, spawn_blocking};
 use lease::SessionLease;
@@ -91,6 +92,8 @@ pub(crate) struct Session {
     /// Messages removed by the compaction at the end of the file when it was opened: the process
     /// that stored it may have been killed before it archived them.
     to_archive: Vec<Arc<Entry>>,
+    /// Its place in the store that other hosts share, if there is one.
+    pub(crate) shared: Option<SharedSession>,
 }
 
 /// The log and the lease of its file, dropped in this order.
@@ -191,8 +194,19 @@ impl Session {
 
     /// Makes appended entries durable, in one batch with other waiting sessions.
     pub(crate) async fn commit(&self) -> Result<()> {
-        let log = self.log.clone();
-        spawn_blocking(move || locked(&log.log).commit()).await
+        let Some(shared) = &self.shared else {
+            let log = self.log.clone();
+            return spawn_blocking(move || locked(&log.log).commit()).await;
+        };
+        shared.commit(&self.path).await
+    }
+
+    /// Saves its entry in the shared store, if there is one; unless it `must`, not too often.
+    pub(crate) async fn save_entry(&self, must: bool) -> Result<()> {
+        match &self.shared {
+            Some(shared) => shared.save_entry(&self.key, must).await,
+            None => Ok(()),
+        }
     }
 
     /// Disposes of the engine.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use ctx_core::{ErrorKind, Result, Role, Timestamp};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{
-    ChatType, LogOptions, NewSession, SessionEntry, SessionLock, SessionLog, SessionStore,
-    discard_session,
+    ChatType, Durability, LogOptions, NewSession, SessionEntry, SessionLock, SessionLog,
+    SessionStore, discard_session,
 };
 
 use super::lease::SessionLease;
@@ -194,10 +194,11 @@ impl SessionOpener<'_> {
 
     fn options(&self) -> LogOptions {
         let pool = self.pool;
-        LogOptions {
-            group: Some(pool.group.clone()),
-            ids: pool.settings.ids.clone(),
-            ..LogOptions::default()
+        let ids = pool.settings.ids.clone();
+        match pool.shared {
+            // The store is what makes a line durable.
+            Some(_) => LogOptions { ids, durability: Durability::None, group: None },
+            None => LogOptions { ids, group: Some(pool.group.clone()), ..LogOptions::default() },
         }
     }
 
@@ -228,6 +229,7 @@ impl SessionOpener<'_> {
             compactions: 0,
             flushed_at: None,
             to_archive: Vec::new(),
+            shared: None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use ctx_config::Config;
@@ -25,6 +25,7 @@ use super::{
 use crate::host::LayerCounts;
 use crate::lifecycle::{Lifecycle, MaintenanceMode, SessionConfig, SessionTimes};
 use crate::memory::{MakeMemory, MemoryWorker};
+use crate::shared::SharedSessions;
 use crate::sync::{locked, spawn_blocking};
 
 /// The source of the time.
@@ -65,6 +66,9 @@ pub(crate) struct SessionPool {
     pub(crate) layers: Arc<LayerCounts>,
     pub(super) idle: Arc<IdleSessions>,
     pub(super) leases: SessionLeases,
+    /// The store that other hosts share, if there is one.
+    pub(crate) shared: Option<Arc<SharedSessions>>,
+    keeper: Arc<OnceLock<()>>,
     /// Compactions that run in the background.
     pub(crate) background: Arc<Mutex<HashMap<SessionKey, BackgroundCompaction>>>,
 }
@@ -93,6 +97,8 @@ impl SessionPool {
             layers: Arc::default(),
             idle: Arc::default(),
             leases: SessionLeases::default(),
+            shared: None,
+            keeper: Arc::default(),
             background: Arc::default(),
         }
     }
@@ -118,18 +124,47 @@ impl SessionPool {
         if let Some(session) = self.idle.take(key) {
             let now = (self.settings.clock)();
             let times = SessionTimes { began: session.began, last: session.newest };
-            if !self.is_over(key, reason, times, now) {
+            let is_lost = session.shared.as_ref().is_some_and(|shared| shared.is_lost());
+            if is_lost {
+                self.leave(session).await;
+            } else if !self.is_over(key, reason, times, now) {
                 // If its file is missing, the session in memory must not be used.
                 session.check_file()?;
                 return Ok((session, Vec::new()));
+            } else {
+                self.closed(key, Some(session)).await?;
             }
-            self.closed(key, Some(session)).await?;
         }
         // A dropped turn may still be working on the disk.
         let lease = self.leases.acquire(key).await;
         self.close_excess().await;
-        let (pool, key) = (self.clone(), key.clone());
-        spawn_blocking(move || open(&pool, &key, reason, lease)).await
+        let Some(shared) = &self.shared else {
+            let (pool, key) = (self.clone(), key.clone());
+            return spawn_blocking(move || open(&pool, &key, reason, lease)).await;
+        };
+        self.keeper.get_or_init(|| drop(tokio::spawn(keep_leases(Arc::downgrade(self)))));
+        let fetched = shared.fetch(key).await?;
+        let (pool, own_key) = (self.clone(), key.clone());
+        let opened = spawn_blocking(move || open(&pool, &own_key, reason, lease)).await;
+        let (mut session, notices) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                fetched.release().await;
+                return Err(error);
+            }
+        };
+        session.shared = Some(shared.opened(fetched, key, &session.path)?);
+        let opened = async {
+            session.commit().await?;
+            session.save_entry(false).await
+        };
+        match opened.await {
+            Ok(()) => Ok((session, notices)),
+            Err(error) => {
+                self.leave(session).await;
+                Err(error)
+            }
+        }
     }
 
     /// Whether a session is replaced by a new one when it is opened.
@@ -156,7 +191,14 @@ impl SessionPool {
         if error.is_some() {
             session.dispose_engine().await;
             // The first error is more useful than an error of closing.
-            return drop_session(session).await;
+            return self.leave(session).await;
+        }
+        if let Err(error) = session.save_entry(false).await {
+            tracing::warn!("the entry of a session is not saved: {error}");
+        }
+        if session.shared.as_ref().is_some_and(|shared| shared.is_leaving()) {
+            session.dispose_engine().await;
+            return self.leave(session).await;
         }
         self.idle.put(session, self.held_by_background());
     }
@@ -173,16 +215,40 @@ impl SessionPool {
         }
         let setup = session.as_mut().and_then(|session| session.setup.as_mut());
         let memory = setup.map(|setup| std::mem::take(&mut setup.memory));
+        let committed = match &session {
+            Some(session) => session.commit().await,
+            None => Ok(()),
+        };
+        // Written while the session is locked: the next process that locks it sees when it was last
+        // used.
         let usage = self.usage.clone();
-        spawn_blocking(move || {
-            let committed = session.as_ref().map_or(Ok(()), |session| session.log().commit());
-            // Written while the session is locked: the next process that locks it sees when it was
-            // last used.
-            usage.write()?;
-            committed
-        })
-        .await?;
+        spawn_blocking(move || usage.write()).await?;
+        if let Some(session) = session {
+            self.leave(session).await;
+        }
+        committed?;
         Ok(memory.unwrap_or_default())
+    }
+
+    /// Closes a session, whose lines are on disk. A shared one is handed over to other hosts.
+    async fn leave(&self, mut session: Session) {
+        let shared = session.shared.take();
+        if let Some(shared) = &shared
+            && !shared.is_lost()
+        {
+            let usage = self.usage.clone();
+            let saved = async {
+                spawn_blocking(move || usage.write()).await?;
+                shared.save_entry(&session.key, true).await
+            };
+            if let Err(error) = saved.await {
+                tracing::warn!("the entry of a session is not saved: {error}");
+            }
+        }
+        drop_session(session).await;
+        if let Some(shared) = shared {
+            shared.release().await;
+        }
     }
 
     /// Closes idle sessions if too many are open.
@@ -194,7 +260,7 @@ impl SessionPool {
         for mut closing in excess {
             if let Some(session) = closing.dispose_engine().await {
                 locked(&self.background).remove(&session.key);
-                drop_session(session).await;
+                self.leave(session).await;
             }
         }
         let (usage, now) = (self.usage.clone(), self.settings.timer.elapsed());
@@ -216,6 +282,23 @@ impl SessionPool {
     /// Number of message tokens that background compactions keep in memory.
     pub(crate) fn held_by_background(&self) -> u64 {
         locked(&self.background).values().map(BackgroundCompaction::held).sum()
+    }
+}
+
+/// Renews leases while the pool exists, and hands idle sessions over to hosts that wait for them.
+async fn keep_leases(pool: Weak<SessionPool>) {
+    loop {
+        let leases = pool.upgrade().and_then(|pool| Some(pool.shared.as_ref()?.leases.clone()));
+        let Some(leases) = leases else { return };
+        let leaving = leases.renew().await;
+        let Some(pool) = pool.upgrade() else { return };
+        for key in leaving {
+            if let Some(session) = pool.idle.take(&key) {
+                locked(&pool.background).remove(&key);
+                session.dispose_engine().await;
+                pool.leave(session).await;
+            }
+        }
     }
 }
 

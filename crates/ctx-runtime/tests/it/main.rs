@@ -5,5 +5,6 @@ mod forgetting;
 mod maintained;
 mod processes;
 mod recalled;
+mod shared;
 mod sharing;
 mod soak;

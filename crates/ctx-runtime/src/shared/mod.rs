@@ -1,0 +1,254 @@
+//! Sessions in a store that several hosts share.
+//!
+//! ```text
+//! lease granted -> entry and lines fetched into the home -> session opened from its file
+//!   turn: lines are appended to the file, and to the store with each commit
+//! closed, or wanted by another host and idle: entry saved -> file closed -> lease released
+//! ```
+//!
+//! The session's file is a cache of its log in the store. Its lines count once the store has them;
+//! lines after that were never acknowledged, and leave the file when the session is next opened
+//! under a lease ([`cache`]).
+
+mod cache;
+mod leases;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Result, Timer};
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::{Home, SessionEntry, SessionStore};
+use ctx_store::{AnyStore, DirectoryEntry, LogHead, LogName, SessionName};
+
+use crate::sync::spawn_blocking;
+use cache::CachedLog;
+pub(crate) use leases::{HeldLease, SharedLeases};
+
+/// How often an entry that changed is saved while its session is open. The store's own time of the
+/// last append is newer; these are counters.
+const ENTRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The settings of a runtime's part in a shared store.
+#[derive(Clone, Debug)]
+pub struct SharedOptions {
+    /// The name of this host in leases and errors. Default: the process id and a random word.
+    pub host: String,
+    /// How long a lease is valid without a renewal; another host takes over the sessions of a dead
+    /// one after this time. Default: 5 seconds.
+    pub lease: Duration,
+    /// How long a turn waits for a session that another host holds. Default: 30 seconds.
+    pub wait: Duration,
+}
+
+impl Default for SharedOptions {
+    fn default() -> Self {
+        let word = uuid::Uuid::new_v4().simple().to_string();
+        Self {
+            host: format!("{}-{}", std::process::id(), &word[..8]),
+            lease: Duration::from_secs(5),
+            wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The sessions of a runtime in a shared store.
+pub(crate) struct SharedSessions {
+    store: AnyStore,
+    home: Home,
+    timer: Arc<dyn Timer>,
+    pub(crate) leases: Arc<SharedLeases>,
+}
+
+/// A session that this host holds.
+pub(crate) struct SharedSession {
+    sessions: Arc<SharedSessions>,
+    lease: HeldLease,
+    state: tokio::sync::Mutex<SharedState>,
+}
+
+/// What the store has of a session.
+struct SharedState {
+    log: CachedLog,
+    entry: Option<DirectoryEntry>,
+    /// When the entry was last saved.
+    saved: Duration,
+}
+
+/// A session that was fetched, before its file is opened.
+pub(crate) struct FetchedSession {
+    lease: HeldLease,
+    entry: Option<DirectoryEntry>,
+    log: Option<CachedLog>,
+}
+
+impl SharedSessions {
+    pub(crate) fn new(
+        store: AnyStore,
+        options: &SharedOptions,
+        home: Home,
+        timer: Arc<dyn Timer>,
+    ) -> Self {
+        let leases = SharedLeases::new(store.clone(), options, timer.clone());
+        Self { store, home, timer, leases: Arc::new(leases) }
+    }
+
+    /// Waits until this host holds the session, and fetches what its files lack.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] if another host holds it for too long; the errors of the store, and of
+    /// writing the files.
+    pub(crate) async fn fetch(&self, key: &SessionKey) -> Result<FetchedSession> {
+        let lease = self.leases.acquire(key).await?;
+        match self.fetch_held(key, lease.session()).await {
+            Ok((entry, log)) => Ok(FetchedSession { lease, entry, log }),
+            Err(error) => {
+                self.leases.release(lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn fetch_held(
+        &self,
+        key: &SessionKey,
+        name: &SessionName,
+    ) -> Result<(Option<DirectoryEntry>, Option<CachedLog>)> {
+        let stored = self.store.get(name).await?;
+        let agent = agent(key);
+        let index = SessionStore::at(self.home.sessions_file(&agent));
+        let (own_key, json) = (key.clone(), stored.as_ref().map(|stored| stored.json.clone()));
+        let entry = spawn_blocking(move || match json {
+            Some(json) => {
+                let entry = parsed(&own_key, &json)?;
+                index.update(|all| {
+                    if all.get(&own_key) != Some(&entry) {
+                        all.insert(&own_key, entry.clone())?;
+                    }
+                    Ok(())
+                })?;
+                Ok(Some(entry))
+            }
+            // The session was made before the host had a store.
+            None => Ok(index.load()?.get(&own_key).cloned()),
+        })
+        .await?;
+        let Some(entry) = entry else { return Ok((stored, None)) };
+        let path = self.home.transcript(key, &entry)?;
+        let log = log_name(&self.home, &agent, &path)?;
+        let log = cache::fetch(&*self.store, &log, &path).await?;
+        Ok((stored, Some(log)))
+    }
+
+    /// Returns the held session for a file that was opened, which may be a new one.
+    pub(crate) fn opened(
+        self: &Arc<Self>,
+        fetched: FetchedSession,
+        key: &SessionKey,
+        path: &Path,
+    ) -> Result<SharedSession> {
+        let name = log_name(&self.home, &agent(key), path)?;
+        let fetched_log = fetched.log.filter(|log| log.name == name);
+        let log = fetched_log.unwrap_or_else(|| CachedLog::new(name));
+        let state = SharedState { log, entry: fetched.entry, saved: Duration::ZERO };
+        Ok(SharedSession { sessions: self.clone(), lease: fetched.lease, state: state.into() })
+    }
+}
+
+impl FetchedSession {
+    /// Gives the session back without opening it.
+    pub(crate) async fn release(self) {
+        let leases = self.lease.leases();
+        leases.release(self.lease).await;
+    }
+}
+
+impl SharedSession {
+    /// Whether another host waits for the session, or has taken it over.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.lease.is_wanted() || self.lease.is_lost()
+    }
+
+    /// Whether another host has taken it over.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
+    /// Appends the lines to the log that the file has and the log lacks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] if another host has taken the session over; the errors of the store.
+    pub(crate) async fn commit(&self, path: &Path) -> Result<()> {
+        let mut state = self.state.lock().await;
+        state.log.commit(&*self.sessions.store, &self.lease.lease(), path).await
+    }
+
+    /// Saves the session's entry if it changed; unless it `must`, not too often.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] if another host changed it; the errors of the store.
+    pub(crate) async fn save_entry(&self, key: &SessionKey, must: bool) -> Result<()> {
+        let mut state = self.state.lock().await;
+        let now = self.sessions.timer.elapsed();
+        let is_due = now.saturating_sub(state.saved) >= ENTRY_INTERVAL;
+        if !must && state.entry.is_some() && !is_due {
+            return Ok(());
+        }
+        let index = SessionStore::at(self.sessions.home.sessions_file(&agent(key)));
+        let own_key = key.clone();
+        let entry = spawn_blocking(move || Ok(index.load()?.get(&own_key).cloned())).await?;
+        let Some(json) = entry.and_then(|entry| serde_json::to_string(&entry).ok()) else {
+            return Ok(());
+        };
+        if state.entry.as_ref().is_none_or(|known| known.json != json) {
+            let seen = state.entry.as_ref().map(|known| known.version);
+            let session = self.lease.session();
+            let version = self.sessions.store.compare_and_put(session, seen, &json).await?;
+            state.entry = Some(DirectoryEntry { version, json });
+        }
+        state.saved = now;
+        Ok(())
+    }
+
+    /// Gives the session back, once its file is closed.
+    pub(crate) async fn release(self) {
+        self.sessions.leases.release(self.lease).await;
+    }
+}
+
+fn agent(key: &SessionKey) -> FileId {
+    key.agent().cloned().unwrap_or_else(FileId::main)
+}
+
+fn session_name(key: &SessionKey) -> SessionName {
+    SessionName { agent: agent(key).to_string(), key: key.to_string() }
+}
+
+fn parsed(key: &SessionKey, json: &str) -> Result<SessionEntry> {
+    serde_json::from_str(json).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, "the session's entry in the shared store is damaged")
+            .with("session", key)
+            .source(error)
+            .hint("`ctx store check` lists damaged entries")
+    })
+}
+
+/// Returns the name of the log of a transcript.
+fn log_name(home: &Home, agent: &FileId, path: &Path) -> Result<LogName> {
+    let folder = home.sessions_dir(agent);
+    let inside = path.strip_prefix(&folder).ok().and_then(Path::to_str);
+    let Some(file) = inside.and_then(|name| name.strip_suffix(".jsonl")) else {
+        return Err(Error::new(ErrorKind::InvalidInput, "a shared session has its file elsewhere")
+            .with("path", path.display())
+            .with("folder", folder.display())
+            .hint("remove sessionFile from the session's entry"));
+    };
+    Ok(LogName { agent: agent.to_string(), file: file.replace('\\', "/") })
+}
+
+/// The end of a log that has no lines in the store.
+const EMPTY: LogHead = LogHead::NEW;
