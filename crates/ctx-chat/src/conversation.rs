@@ -10,6 +10,7 @@ use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_runtime::{Builder, Runtime};
 use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
+use ctx_store_postgres::StoreConfig;
 use ctx_terminal::out::Out;
 
 use super::confirm::TerminalUser;
@@ -18,7 +19,7 @@ use super::interrupt::Interrupt;
 use super::models::{Models, connect};
 use super::spinner::Spinner;
 use super::tools::{Approver, NoUser, Tool, Tools};
-use super::{Talk, interactive, once};
+use super::{Talk, interactive, once, waiting_runtime};
 
 /// The system prompt. It is the same in every request, as a change would break the provider's
 /// cache.
@@ -94,7 +95,12 @@ pub fn run(home: &Home, config: Config, options: &Options, out: &Out) -> anyhow:
         false => format!("{SYSTEM_PROMPT}{ON_TOOLS}"),
     };
     let model = models.first().map(|model| model.card().name.clone()).unwrap_or_default();
-    let builder = Runtime::builder(home.clone(), config).system_prompt(prompt);
+    let threads = waiting_runtime()?;
+    let store = threads.block_on(StoreConfig::open_configured(&config))?;
+    let mut builder = Runtime::builder(home.clone(), config).system_prompt(prompt);
+    if let Some((store, host)) = store {
+        builder = builder.shared(store, host);
+    }
     // With a user, maintenance runs in the background; a script waits for it.
     let runtime = with_options(builder.background(asks), models, options).build()?;
     let talk = Talk {
@@ -102,6 +108,7 @@ pub fn run(home: &Home, config: Config, options: &Options, out: &Out) -> anyhow:
         key: &options.key,
         tools: &tools,
         model: &model,
+        threads: &threads,
         spinner: &spinner,
         verbose: options.verbose,
         has_window: options.window.is_some(),

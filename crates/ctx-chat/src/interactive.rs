@@ -34,7 +34,6 @@ pub(crate) fn run(
     }
     let (model, key) = (escaped(talk.model), escaped(&talk.key.to_string()));
     out.aside(format!("{model}, session {key}; /help lists the commands, Ctrl-D ends"));
-    let waiting = super::waiting_runtime()?;
     let mut failed = None;
     loop {
         if let Some(warning) = lines.warning.take() {
@@ -62,7 +61,7 @@ pub(crate) fn run(
                 continue;
             }
             Ok(ParsedLine::Message { input, asks_model }) => {
-                waiting.block_on(turn(talk, *input, asks_model, stopped, out))
+                talk.threads.block_on(turn(talk, *input, asks_model, stopped, out))
             }
             Err(error) => Err(error.into()),
         };
@@ -75,7 +74,7 @@ pub(crate) fn run(
             }
         }
     }
-    waiting.block_on(close(talk, out));
+    talk.threads.block_on(close(talk, out));
     Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Talk<'a> {
     pub(crate) tools: &'a Tools,
     /// The primary model.
     pub(crate) model: &'a str,
+    /// What it waits in.
+    pub(crate) threads: &'a Threads,
     /// The progress indicator.
     pub(crate) spinner: &'a Spinner,
     pub(crate) verbose: bool,

@@ -36,7 +36,7 @@ pub(crate) fn run(
             return Err(misuse(no_message()));
         }
     };
-    super::waiting_runtime()?.block_on(async {
+    talk.threads.block_on(async {
         let mut show = Show::new(out, Detail::Notices, talk.verbose, talk.spinner);
         let outcome = talk.runtime.turn(talk.key, *input, talk.tools, &mut show).await;
         show.end()?;

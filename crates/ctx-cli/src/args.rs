@@ -15,6 +15,7 @@ mod recall;
 mod serve;
 mod setup;
 mod stats;
+mod store;
 mod workspace;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
 pub(crate) use setup::{Doctor, Run, Setup};
 pub(crate) use stats::Stats;
+pub(crate) use store::{CheckStore, EraseStore, ExportStore, InStore, StoreCommand};
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
@@ -131,6 +133,9 @@ pub(crate) enum Command {
     Run(Run),
     /// Point a client at the proxy, or undo that; without a client, list them
     Setup(Setup),
+    /// Share sessions between hosts on PostgreSQL: migrate, check, import and export
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Show what ctx saved: tokens, dollars, compactions, by day, project, client or model
     Stats(Stats),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object per line

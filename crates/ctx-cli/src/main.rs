@@ -100,6 +100,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => commands::doctor::run(&global, &args, out),
         Command::Hook => commands::hook::run(&global, out),
         Command::Statusline => commands::statusline::run(out),
+        Command::Store(args) => commands::store::run(&global, &args, out),
         Command::Stats(args) => commands::stats::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),

@@ -22,7 +22,7 @@ mod memory;
 mod models;
 mod runtime;
 mod session;
-mod shared;
+pub mod shared;
 mod spec;
 mod stores;
 mod sync;
@@ -40,7 +40,6 @@ pub use models::{
     ModelChain, SummaryModelChain, configured_summary_model, summary_models, vector_model,
 };
 pub use runtime::{Builder, ContextMode, Runtime, SpawnRequest, SubagentOutcome};
-pub use shared::SharedOptions;
 pub use spec::{ModelSource, Resolved, SessionSpec, WindowProof};
 pub use stores::Stores;
 pub use turn::{BranchMove, COMMANDS, branch_ends};

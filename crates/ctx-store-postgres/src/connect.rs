@@ -21,6 +21,11 @@ const NAME: &str = "ctx";
 /// Returns the parsed URL. The server's certificate is checked whenever TLS is used.
 pub(crate) fn parsed(url: &str) -> Result<Config> {
     let mut config: Config = url.parse().map_err(invalid_url)?;
+    if config.get_password().is_none()
+        && let Ok(password) = std::env::var("PGPASSWORD")
+    {
+        config.password(password);
+    }
     if config.get_application_name().is_none() {
         config.application_name(NAME);
     }

@@ -16,12 +16,15 @@
 
 #![forbid(unsafe_code)]
 
+mod config;
 mod connect;
 mod directory;
 mod error;
 mod lease;
 mod log;
 mod schema;
+mod status;
+mod tenant;
 
 use std::fmt;
 use std::time::Duration;
@@ -33,8 +36,10 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+pub use config::{StoreConfig, URL_VARIABLE};
 use error::Failure;
 pub use schema::{APP_ROLE, VERSION, migrate};
+pub use status::{LeaseStatus, StoreStatus};
 
 /// The wait before the first repetition of a call; it doubles up to a second.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -122,11 +127,7 @@ impl PostgresStore {
     /// a schema of another version, and a role that bypasses row level security;
     /// [`ErrorKind::Upstream`] if the database cannot be reached, refuses the login or is read-only.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
-        if options.tenant.trim().is_empty() {
-            return Err(Error::new(ErrorKind::Config, "the tenant has no name")
-                .with("key", "store.tenant")
-                .hint("name it, or leave the key out"));
-        }
+        check_tenant(&options.tenant)?;
         let pool = connect::pool(url, &options)?;
         let store = Self { pool, options };
         schema::check(&*store.client().await.map_err(Failure::into_error)?).await?;
@@ -185,6 +186,15 @@ impl PostgresStore {
 
     fn statement_timeout(&self) -> String {
         format!("{}ms", self.options.statement_timeout.as_millis())
+    }
+}
+
+fn check_tenant(name: &str) -> Result<()> {
+    match name.trim() {
+        "" => Err(Error::new(ErrorKind::Config, "the tenant has no name")
+            .with("key", "store.tenant")
+            .hint("name it, or leave the key out")),
+        _ => Ok(()),
     }
 }
 

@@ -18,6 +18,7 @@
 pub mod conformance;
 mod directory;
 mod error;
+mod host;
 mod lease;
 mod log;
 
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 pub use directory::{Directory, DirectoryEntry};
 pub use error::{changed_entry, lost_lease, moved_head};
+pub use host::HostOptions;
 pub use lease::{Acquired, Lease, Leases, Renewal};
 pub use log::{Line, LogHead, LogName, SessionLogs};
 

@@ -20,7 +20,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &["compact", "compactions", "diff", "expand", "why", "assemble", "check", "convert"],
     ),
     ("Memory and files", &["memory", "recall", "index", "context"]),
-    ("Compare and configure", &["doctor", "eval", "engines", "config", "completions"]),
+    ("Compare and configure", &["doctor", "eval", "engines", "store", "config", "completions"]),
 ];
 
 /// Maximum width of text.

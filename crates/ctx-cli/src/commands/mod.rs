@@ -30,4 +30,5 @@ pub(crate) mod setup;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod statusline;
+pub(crate) mod store;
 pub(crate) mod why;

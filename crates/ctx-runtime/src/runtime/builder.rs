@@ -11,7 +11,7 @@ use ctx_core::{
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_model::TokioTimer;
 use ctx_session::{GroupCommit, Home, RandomIds, clock};
-use ctx_store::AnyStore;
+use ctx_store::{AnyStore, HostOptions};
 use ctx_workspace::WorkspaceAccess;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use super::{Inner, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
 use crate::lifecycle::{Lifecycle, Resets};
 use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessions};
-use crate::shared::{SharedOptions, SharedSessions};
+use crate::shared::SharedSessions;
 
 /// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
@@ -52,7 +52,7 @@ pub struct Builder {
     pub(super) lifecycle: Option<Arc<dyn Lifecycle>>,
     pub(super) limit: Option<usize>,
     pub(super) registry: Option<Registry>,
-    pub(super) shared: Option<(AnyStore, SharedOptions)>,
+    pub(super) shared: Option<(AnyStore, HostOptions)>,
 }
 
 impl Builder {
@@ -213,7 +213,7 @@ impl Builder {
     }
 
     /// Keeps sessions in a store that other hosts share. Default: none, they are files of the home.
-    pub fn shared(mut self, store: AnyStore, options: SharedOptions) -> Self {
+    pub fn shared(mut self, store: AnyStore, options: HostOptions) -> Self {
         self.shared = Some((store, options));
         self
     }

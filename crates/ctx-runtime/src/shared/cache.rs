@@ -34,6 +34,11 @@ impl CachedLog {
         Self { name, head: EMPTY, bytes: 0 }
     }
 
+    /// Returns the number of lines in the store.
+    pub(super) fn lines(&self) -> u64 {
+        self.head.lines
+    }
+
     /// Appends the lines to the log that the file has and the log lacks.
     pub(super) async fn commit(
         &mut self,
@@ -75,19 +80,10 @@ pub(super) async fn fetch(
     let Some(head) = store.head(name).await? else {
         return Ok(CachedLog::new(name.clone()));
     };
-    let file = path.to_owned();
-    let cached = spawn_blocking(move || CachedFile::read(&file)).await?;
-    let mut common = cached.ends.len().min(usize::try_from(head.lines).unwrap_or(usize::MAX));
-    if cached.generation != head.generation {
-        common = 0;
-    }
-    // Ids are random, and each line names the one before it: equal last lines have equal histories.
-    if common > 0 && !has_line(store, name, path, &cached, common - 1).await? {
-        common = 0;
-    }
-    let kept = common.checked_sub(1).map_or(0, |last| cached.ends[last]);
+    let (cached, common) = common(store, name, path, head).await?;
+    let kept = cached.end_of(common);
     let mut missing = Vec::new();
-    let mut lines = common as u64;
+    let mut lines = common;
     while lines < head.lines {
         let page = store.read(name, lines, PAGE).await?;
         if page.is_empty() {
@@ -108,28 +104,73 @@ pub(super) async fn fetch(
     Ok(CachedLog { name: name.clone(), head, bytes })
 }
 
+/// Returns the log of a file whose beginning it is. The file stays as it is.
+///
+/// # Errors
+///
+/// [`ErrorKind::Conflict`] if the log has other lines, or more.
+pub(super) async fn beginning(
+    store: &dyn SharedStore,
+    name: &LogName,
+    path: &Path,
+) -> Result<CachedLog> {
+    let Some(head) = store.head(name).await? else {
+        return Ok(CachedLog::new(name.clone()));
+    };
+    let (cached, common) = common(store, name, path, head).await?;
+    if common < head.lines {
+        return Err(Error::new(ErrorKind::Conflict, "the store has other lines of this session")
+            .with("path", path.display())
+            .hint("it went on elsewhere; `ctx store export` writes the store's sessions"));
+    }
+    Ok(CachedLog { name: name.clone(), head, bytes: cached.end_of(common) })
+}
+
+/// Reads a file, and returns the number of lines that it has in common with its log.
+async fn common(
+    store: &dyn SharedStore,
+    name: &LogName,
+    path: &Path,
+    head: LogHead,
+) -> Result<(CachedFile, u64)> {
+    let file = path.to_owned();
+    let cached = spawn_blocking(move || CachedFile::read(&file)).await?;
+    let common = head.lines.min(cached.ends.len() as u64);
+    // Ids are random, and each line names the one before it: equal last lines have equal histories.
+    let is_equal = common > 0
+        && cached.generation == head.generation
+        && has_line(store, name, path, &cached, common - 1).await?;
+    Ok((cached, if is_equal { common } else { 0 }))
+}
+
 /// Whether a line of the file is the same in the log.
 async fn has_line(
     store: &dyn SharedStore,
     name: &LogName,
     path: &Path,
     cached: &CachedFile,
-    at: usize,
+    at: u64,
 ) -> Result<bool> {
-    let start = at.checked_sub(1).map_or(0, |before| cached.ends[before]);
-    let length = cached.ends[at].saturating_sub(start);
+    let start = cached.end_of(at);
+    let length = cached.end_of(at + 1).saturating_sub(start);
     let file = path.to_owned();
     let own = spawn_blocking(move || {
         let open = disk::open(&file).and_then(|file| disk::read_at(&file, start, length));
         open.map_err(|error| disk::io_error("cannot read the session", &file, error))
     })
     .await?;
-    let stored = store.read(name, at as u64, 1).await?;
+    let stored = store.read(name, at, 1).await?;
     let stored = stored.first().map(|line| &*line.bytes);
     Ok(stored.is_some() && stored == own.strip_suffix(b"\n"))
 }
 
 impl CachedFile {
+    /// Returns the number of bytes of the first `lines` lines.
+    fn end_of(&self, lines: u64) -> u64 {
+        let last = usize::try_from(lines).ok().and_then(|lines| lines.checked_sub(1));
+        last.and_then(|last| self.ends.get(last)).copied().unwrap_or_default()
+    }
+
     fn read(path: &Path) -> Result<Self> {
         let failed = |error| disk::io_error("cannot read the session", path, error);
         let text = match disk::read(path) {

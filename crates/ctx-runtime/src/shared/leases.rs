@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::SessionKey;
-use ctx_store::{Acquired, AnyStore, Lease, Renewal, SessionName};
+use ctx_store::{Acquired, AnyStore, HostOptions, Lease, Renewal, SessionName};
 
-use super::{SharedOptions, session_name};
+use super::session_name;
 use crate::sync::locked;
 
 /// The longest wait between two requests for a session that another host holds.
@@ -43,8 +43,8 @@ pub(crate) struct HeldLease {
 }
 
 impl SharedLeases {
-    pub(super) fn new(store: AnyStore, options: &SharedOptions, timer: Arc<dyn Timer>) -> Self {
-        let (host, ttl, wait) = (options.host.clone(), options.lease, options.wait);
+    pub(super) fn new(store: AnyStore, options: &HostOptions, timer: Arc<dyn Timer>) -> Self {
+        let (host, ttl, wait) = (options.name.clone(), options.lease, options.wait);
         Self { store, host, ttl, wait, timer, held: Mutex::default() }
     }
 

@@ -12,6 +12,7 @@
 
 mod cache;
 mod leases;
+mod transfer;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,38 +21,16 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
-use ctx_store::{AnyStore, DirectoryEntry, LogHead, LogName, SessionName};
+use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, SessionName};
 
 use crate::sync::spawn_blocking;
 use cache::CachedLog;
 pub(crate) use leases::{HeldLease, SharedLeases};
+pub use transfer::{SkippedSession, TransferReport, export, import};
 
 /// How often an entry that changed is saved while its session is open. The store's own time of the
 /// last append is newer; these are counters.
 const ENTRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The settings of a runtime's part in a shared store.
-#[derive(Clone, Debug)]
-pub struct SharedOptions {
-    /// The name of this host in leases and errors. Default: the process id and a random word.
-    pub host: String,
-    /// How long a lease is valid without a renewal; another host takes over the sessions of a dead
-    /// one after this time. Default: 5 seconds.
-    pub lease: Duration,
-    /// How long a turn waits for a session that another host holds. Default: 30 seconds.
-    pub wait: Duration,
-}
-
-impl Default for SharedOptions {
-    fn default() -> Self {
-        let word = uuid::Uuid::new_v4().simple().to_string();
-        Self {
-            host: format!("{}-{}", std::process::id(), &word[..8]),
-            lease: Duration::from_secs(5),
-            wait: Duration::from_secs(30),
-        }
-    }
-}
 
 /// The sessions of a runtime in a shared store.
 pub(crate) struct SharedSessions {
@@ -86,7 +65,7 @@ pub(crate) struct FetchedSession {
 impl SharedSessions {
     pub(crate) fn new(
         store: AnyStore,
-        options: &SharedOptions,
+        options: &HostOptions,
         home: Home,
         timer: Arc<dyn Timer>,
     ) -> Self {

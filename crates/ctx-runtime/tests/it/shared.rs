@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ctx_config::Config;
 use ctx_core::{Error, ErrorKind, NoTools, Result, Timer, ToolOutput, Toolbox};
-use ctx_runtime::{NoListener, Runtime, SharedOptions, TurnOutcome};
+use ctx_runtime::{NoListener, Runtime, TurnOutcome};
 use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
+use ctx_store::HostOptions;
 use ctx_store_postgres::{Options, PostgresStore, migrate};
 use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
 use ctx_testkit::postgres::PostgresServer;
@@ -50,7 +51,7 @@ impl Host {
         let store = PostgresStore::open(&server.url("ctx"), Options::default()).await.unwrap();
         let (model, chat) = shared(ScriptedChat::new("script/a", 100_000));
         let options =
-            SharedOptions { host: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
+            HostOptions { host: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
         let config = Config::parse("{}").unwrap();
         let mut builder = Runtime::builder(Home::at(home.path()), config)
             .model(chat)

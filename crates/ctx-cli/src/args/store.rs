@@ -1,0 +1,61 @@
+//! The arguments of `ctx store`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Create the schema in the database, or migrate it to this version
+    Migrate(InStore),
+    /// Check that the store can be used; with --conformance, that it keeps its contract
+    Check(CheckStore),
+    /// Show what the store has, and which host works on which session
+    Status(InStore),
+    /// Copy the sessions of the store to a home folder; repeat it to get what was added
+    Export(ExportStore),
+    /// Copy the sessions of this home to the store; repeat it after an interruption
+    Import(InStore),
+    /// Erase all that the store has of its tenant
+    Erase(EraseStore),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InStore {
+    /// The database [default: $CTX_STORE_URL, else store.url of the configuration]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The tenant [default: store.tenant of the configuration, else `default`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckStore {
+    /// Run the behaviour suite; it leaves rows of agents named `check-...`
+    #[arg(long)]
+    pub(crate) conformance: bool,
+    #[command(flatten)]
+    pub(crate) of: InStore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportStore {
+    /// The folder, which becomes a home of ctx
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) of: InStore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EraseStore {
+    /// The name of the tenant again, to confirm
+    #[arg(long, value_name = "NAME")]
+    pub(crate) confirm: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: InStore,
+}

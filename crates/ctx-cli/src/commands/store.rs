@@ -1,0 +1,178 @@
+//! `ctx store`.
+
+mod check;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_model::TokioTimer;
+use ctx_runtime::shared::{TransferReport, export, import};
+use ctx_session::Home;
+use ctx_store::{AnyStore, Directory};
+use ctx_store_postgres::{PostgresStore, StoreConfig, StoreStatus, migrate};
+use ctx_terminal::failure::misuse;
+use ctx_terminal::format::counted;
+use ctx_terminal::out::Out;
+use serde::Serialize;
+
+use crate::args::{EraseStore, ExportStore, Global, InStore, StoreCommand};
+use crate::setup;
+
+pub(crate) fn run(global: &Global, args: &StoreCommand, out: &Out) -> anyhow::Result<ExitCode> {
+    match args {
+        StoreCommand::Migrate(args) => run_migrate(global, args, out),
+        StoreCommand::Check(args) => check::run(global, args, out),
+        StoreCommand::Status(args) => run_status(global, args, out),
+        StoreCommand::Export(args) => run_export(global, args, out),
+        StoreCommand::Import(args) => run_import(global, args, out),
+        StoreCommand::Erase(args) => run_erase(global, args, out),
+    }
+}
+
+/// Returns the section `store`, with the flags.
+fn section(global: &Global, args: &InStore) -> anyhow::Result<StoreConfig> {
+    let mut section = StoreConfig::of(&setup::config(global)?)?;
+    if let Some(url) = &args.url {
+        section.url = Some(url.clone());
+    }
+    if let Some(tenant) = &args.tenant {
+        section.tenant.clone_from(tenant);
+    }
+    Ok(section)
+}
+
+#[derive(Serialize)]
+struct Migrated {
+    before: i32,
+    after: i32,
+}
+
+fn run_migrate(global: &Global, args: &InStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let section = section(global, args)?;
+    let url = section.url()?;
+    let migrated = out
+        .while_waiting("migrating", || setup::block_on(migrate(url)))
+        .map(|(before, after)| Migrated { before, after })?;
+    out.report(args.json, &migrated, |migrated, out| {
+        Ok(match (migrated.before, migrated.after) {
+            (before, after) if before == after => {
+                out.line(format!("the schema has version {after} already"))?;
+            }
+            (0, after) => {
+                out.line(format!("created the schema, version {after}"))?;
+                out.aside(
+                    "let the program use a role of its own: `create role ctx login password '...' \
+                     in role ctx_app`",
+                );
+            }
+            (before, after) => out.line(format!("migrated the schema from {before} to {after}"))?,
+        })
+    })
+}
+
+fn run_status(global: &Global, args: &InStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let section = section(global, args)?;
+    let status = setup::block_on(async { section.open().await?.status().await })?;
+    out.report(args.json, &status, print_status)
+}
+
+fn print_status(status: &StoreStatus, out: &Out) -> anyhow::Result<()> {
+    let StoreStatus { tenant, version, .. } = status;
+    out.line(format!("tenant {tenant}, schema {version}, PostgreSQL {}", status.server))?;
+    let (sessions, lines) =
+        (counted(count(status.sessions), "session"), counted(count(status.lines), "line"));
+    out.line(format!("{sessions}, {lines}, {} bytes", status.bytes))?;
+    for lease in &status.leases {
+        let wanted = if lease.is_wanted { ", wanted by another host" } else { "" };
+        out.line(format!(
+            "{} is held by {} for {:.1} s (epoch {}){wanted}",
+            lease.key, lease.holder, lease.seconds, lease.epoch
+        ))?;
+    }
+    Ok(())
+}
+
+fn run_import(global: &Global, args: &InStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let (section, home) = (section(global, args)?, Home::from_env()?);
+    let progress = out.waiting("importing");
+    let report = setup::block_on(async {
+        let store: AnyStore = Arc::new(section.open().await?);
+        let mut show = |key: &str| progress.set_message(format!("importing {key}"));
+        import(&home, &store, &section.host(), Arc::new(TokioTimer::default()), &mut show).await
+    })?;
+    progress.finish_and_clear();
+    transferred(&report, "imported", args.json, out)
+}
+
+fn run_export(global: &Global, args: &ExportStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let section = section(global, &args.of)?;
+    let home = Home::at(&args.output);
+    let progress = out.waiting("exporting");
+    let report = setup::block_on(async {
+        let store: AnyStore = Arc::new(section.open().await?);
+        let mut show = |key: &str| progress.set_message(format!("exporting {key}"));
+        export(&store, &home, &mut show).await
+    })?;
+    progress.finish_and_clear();
+    transferred(&report, "exported", args.of.json, out)
+}
+
+/// Prints the report of a transfer. Sessions that were left out make it fail.
+fn transferred(
+    report: &TransferReport,
+    done: &str,
+    json: bool,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    for skipped in &report.skipped {
+        out.warn(format!("{}: {}", skipped.key, skipped.reason));
+    }
+    out.report(json, report, |report, out| {
+        let (sessions, lines) = (report.sessions, report.lines);
+        let (sessions, lines) = (counted(sessions, "session"), counted(count(lines), "line"));
+        Ok(out.line(format!("{done} {sessions} with {lines}"))?)
+    })?;
+    Ok(if report.skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[derive(Serialize)]
+struct Erased {
+    rows: u64,
+}
+
+fn run_erase(global: &Global, args: &EraseStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let section = section(global, &args.of)?;
+    if args.confirm.as_deref() != Some(&*section.tenant) {
+        let error = Error::new(ErrorKind::InvalidInput, "this erases all sessions of a tenant")
+            .with("tenant", &section.tenant);
+        return Err(misuse(error.hint(format!("confirm it: --confirm {}", section.tenant))));
+    }
+    let rows = setup::block_on(async { section.open().await?.erase_tenant().await })?;
+    out.report(args.of.json, &Erased { rows }, |erased, out| {
+        Ok(out.line(format!("erased {}", counted(count(erased.rows), "row")))?)
+    })
+}
+
+/// Returns the number of sessions whose entries are damaged.
+async fn damaged(store: &PostgresStore) -> ctx_core::Result<Vec<String>> {
+    const PAGE: usize = 500;
+    let mut damaged = Vec::new();
+    for agent in store.agents().await? {
+        let mut after: Option<String> = None;
+        loop {
+            let page = store.list(&agent, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.key.clone());
+            let is_damaged =
+                |json: &str| serde_json::from_str::<ctx_session::SessionEntry>(json).is_err();
+            let bad = page.iter().filter(|(_, entry)| is_damaged(&entry.json));
+            damaged.extend(bad.map(|(name, _)| name.key.clone()));
+        }
+    }
+    Ok(damaged)
+}

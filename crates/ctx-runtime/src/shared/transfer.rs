@@ -1,0 +1,164 @@
+//! Sessions between the files of a home and a shared store.
+//!
+//! Both directions can be interrupted and repeated: what is there already is not sent again.
+
+use std::sync::Arc;
+
+use ctx_core::{Error, ErrorKind, Result, Timer};
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::{Home, SessionEntry, SessionStore};
+use ctx_store::{AnyStore, DirectoryEntry, HostOptions, SessionName};
+use serde::Serialize;
+
+use super::leases::SharedLeases;
+use super::{cache, log_name, parsed, session_name};
+use crate::sync::spawn_blocking;
+
+/// The number of entries that one answer of the store has.
+const PAGE: usize = 500;
+
+/// What a transfer did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransferReport {
+    /// The number of sessions that both have now.
+    pub sessions: usize,
+    /// The number of lines of these sessions.
+    pub lines: u64,
+    /// The sessions that were left out.
+    pub skipped: Vec<SkippedSession>,
+}
+
+/// A session that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedSession {
+    /// Its key.
+    pub key: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl TransferReport {
+    fn add(&mut self, key: impl ToString, lines: Result<u64>) {
+        match lines {
+            Ok(lines) => {
+                self.sessions += 1;
+                self.lines += lines;
+            }
+            Err(error) => {
+                let (key, reason) = (key.to_string(), error.to_string());
+                self.skipped.push(SkippedSession { key, reason });
+            }
+        }
+    }
+}
+
+/// Copies the sessions of a home to a store. Calls `progress` with the key of each session. The
+/// files stay as they are.
+///
+/// # Errors
+///
+/// If the sessions of the home cannot be listed. Errors of single sessions are in the report.
+pub async fn import(
+    home: &Home,
+    store: &AnyStore,
+    options: &HostOptions,
+    timer: Arc<dyn Timer>,
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Result<TransferReport> {
+    let leases = Arc::new(SharedLeases::new(store.clone(), options, timer));
+    let mut report = TransferReport::default();
+    for agent in home.agents()? {
+        let index = SessionStore::at(home.sessions_file(&agent));
+        let sessions = spawn_blocking(move || index.load()).await?;
+        for (key, entry) in sessions.iter() {
+            progress(&key.to_string());
+            report.add(&key, import_session(home, store, &leases, &key, entry).await);
+        }
+    }
+    Ok(report)
+}
+
+async fn import_session(
+    home: &Home,
+    store: &AnyStore,
+    leases: &Arc<SharedLeases>,
+    key: &SessionKey,
+    entry: &SessionEntry,
+) -> Result<u64> {
+    let agent = super::agent(key);
+    let path = home.transcript(key, entry)?;
+    let log = log_name(home, &agent, &path)?;
+    let held = leases.acquire(key).await?;
+    let done = async {
+        let name = session_name(key);
+        let stored = store.get(&name).await?;
+        let is_same = |stored: &DirectoryEntry| {
+            parsed(key, &stored.json).is_ok_and(|stored| stored.session_id == entry.session_id)
+        };
+        if stored.as_ref().is_some_and(|stored| !is_same(stored)) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "the store has another session of this key",
+            )
+            .hint("rename one of them, or import into another tenant"));
+        }
+        let mut cached = cache::beginning(&**store, &log, &path).await?;
+        cached.commit(&**store, &held.lease(), &path).await?;
+        if stored.is_none() {
+            let json = serde_json::to_string(entry).map_err(|error| {
+                Error::new(ErrorKind::Corrupt, "the entry cannot be written").source(error)
+            })?;
+            store.compare_and_put(&name, None, &json).await?;
+        }
+        Ok(cached.lines())
+    };
+    let done = done.await;
+    leases.release(held).await;
+    done
+}
+
+/// Copies the sessions of a store to a home. Calls `progress` with the key of each session. Sessions
+/// that the home has, too, get the lines that they lack.
+///
+/// # Errors
+///
+/// If the sessions of the store cannot be listed. Errors of single sessions are in the report.
+pub async fn export(
+    store: &AnyStore,
+    home: &Home,
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Result<TransferReport> {
+    let mut report = TransferReport::default();
+    for agent in store.agents().await? {
+        let mut after: Option<String> = None;
+        loop {
+            let page = store.list(&agent, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.key.clone());
+            for (name, entry) in &page {
+                progress(&name.key);
+                report.add(&name.key, export_session(store, home, name, entry).await);
+            }
+        }
+    }
+    Ok(report)
+}
+
+async fn export_session(
+    store: &AnyStore,
+    home: &Home,
+    name: &SessionName,
+    entry: &DirectoryEntry,
+) -> Result<u64> {
+    let key: SessionKey = name.key.parse()?;
+    let agent = FileId::new(&name.agent)?;
+    let entry = parsed(&key, &entry.json)?;
+    let path = home.transcript(&key, &entry)?;
+    let log = log_name(home, &agent, &path)?;
+    let cached = cache::fetch(&**store, &log, &path).await?;
+    let index = SessionStore::at(home.sessions_file(&agent));
+    spawn_blocking(move || index.update(|all| all.insert(&key, entry).map(drop))).await?;
+    Ok(cached.lines())
+}
