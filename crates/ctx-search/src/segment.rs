@@ -1,6 +1,7 @@
 //! Segments: the messages in the archive.
 
 use std::fmt;
+use std::str::FromStr;
 
 use ctx_core::{Role, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,14 @@ impl SegmentId {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hash.finalize()[..16]);
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+impl FromStr for SegmentId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        Uuid::parse_str(text).map(Self)
     }
 }
 

@@ -22,6 +22,7 @@ mod directory;
 mod error;
 mod lease;
 mod log;
+mod records;
 mod schema;
 mod status;
 mod tenant;

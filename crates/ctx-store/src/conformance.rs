@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Timer};
 
-use crate::{Acquired, Lease, Line, LogHead, LogName, Renewal, SessionName, SharedStore};
+use crate::{
+    Acquired, Lease, Line, LogHead, LogName, Record, RecordChanges, RecordKind, Renewal,
+    SessionName, SharedStore,
+};
 
 /// A lease that does not expire while a case runs.
 const LONG: Duration = Duration::from_secs(60);
@@ -18,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The names of all cases, in the order in which they run.
-pub const CASES: [&str; 10] = [
+pub const CASES: [&str; 11] = [
     "a lease has one holder",
     "each grant has a higher epoch",
     "a renewal tells of those who wait",
@@ -29,6 +32,7 @@ pub const CASES: [&str; 10] = [
     "a log is replaced by its next generation",
     "an entry is changed by one host at a time",
     "entries are listed in the order of their keys",
+    "records are followed by number, and forgotten for good",
 ];
 
 /// Why an implementation violates the contract.
@@ -67,7 +71,8 @@ pub async fn check(
         6 => it.fencing().await,
         7 => it.generations().await,
         8 => it.compare_and_put().await,
-        _ => it.listing().await,
+        9 => it.listing().await,
+        _ => it.records().await,
     }
 }
 
@@ -298,6 +303,37 @@ impl Case<'_> {
         store.retire(&session, second).await.map_err(failed)?;
         store.retire(&session, second).await.map_err(failed)?;
         ensure(store.get(&session).await.map_err(failed)?.is_none(), "the entry is there")
+    }
+
+    async fn records(&self) -> Checked {
+        let (store, agent) = (self.store, &*self.agent);
+        let record = |id: &str, text: &str| Record { id: id.into(), bytes: text.into() };
+        for kind in RecordKind::ALL {
+            let put =
+                async |records: &[Record]| store.put(agent, kind, records).await.map_err(failed);
+            let since =
+                async |after, most| store.since(agent, kind, after, most).await.map_err(failed);
+            ensure(since(0, 9).await? == RecordChanges::default(), "there are records")?;
+            put(&[record("a", "1"), record("b", "2")]).await?;
+            let first = since(0, 1).await?;
+            ensure(first.records == [record("a", "1")], "the first page is wrong")?;
+            let rest = since(first.next, 9).await?;
+            ensure(rest.records == [record("b", "2")], "the second page is wrong")?;
+            put(&[record("a", "1"), record("b", "2")]).await?;
+            let none = since(rest.next, 9).await?;
+            ensure(none.records.is_empty() && none.next == rest.next, "equal records changed")?;
+            put(&[record("b", "3"), record("b", "4")]).await?;
+            let changed = since(rest.next, 9).await?;
+            ensure(changed.records == [record("b", "4")], "a changed record is wrong")?;
+            let ids = ["a".to_owned(), "missing".to_owned(), "a".to_owned()];
+            let gone = store.forget(agent, kind, &ids).await.map_err(failed)?;
+            ensure(gone == 1, "the number of forgotten records is wrong")?;
+            put(&[record("a", "1"), record("missing", "1")]).await?;
+            let after = since(changed.next, 9).await?;
+            ensure(after.records.is_empty(), "a forgotten record is there")?;
+            ensure(after.forgotten == ["a", "missing"], "the forgotten ids are wrong")?;
+        }
+        Ok(())
     }
 
     async fn listing(&self) -> Checked {

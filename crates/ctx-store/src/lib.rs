@@ -7,6 +7,7 @@
 //!   every write carries it: a host that slept through its lease is refused by the store.
 //! - [`SessionLogs`] hold the lines of transcripts, in order. An append is all or none.
 //! - [`Directory`] maps a session's key to its entry of `sessions.json`.
+//! - [`RecordLogs`] hold what agents remember, with a number for each change.
 //!
 //! All methods are safe to repeat: if the outcome of a call is unknown, because the connection
 //! broke, the same call gives the answer that was lost.
@@ -21,6 +22,7 @@ mod error;
 mod host;
 mod lease;
 mod log;
+mod records;
 
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub use error::{changed_entry, lost_lease, moved_head};
 pub use host::HostOptions;
 pub use lease::{Acquired, Lease, Leases, Renewal};
 pub use log::{Line, LogHead, LogName, SessionLogs};
+pub use records::{Record, RecordChanges, RecordKind, RecordLogs};
 
 /// The key of a session, and its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,9 +43,9 @@ pub struct SessionName {
 }
 
 /// A store that several hosts share.
-pub trait SharedStore: Leases + SessionLogs + Directory {}
+pub trait SharedStore: Leases + SessionLogs + Directory + RecordLogs {}
 
-impl<T: Leases + SessionLogs + Directory> SharedStore for T {}
+impl<T: Leases + SessionLogs + Directory + RecordLogs> SharedStore for T {}
 
 /// A store, as hosts pass it on.
 pub type AnyStore = Arc<dyn SharedStore>;

@@ -155,6 +155,23 @@ impl FactStore {
         self.learn_under(&lock, candidates)
     }
 
+    /// Stores facts as another memory of the agent has them, without comparing them with others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`learn`](Self::learn).
+    pub fn merge(&mut self, facts: Vec<Fact>) -> Result<()> {
+        let lock = self.file.lock()?;
+        self.change(&lock, |store, lines| {
+            for fact in facts {
+                if store.get(fact.id) != Some(&fact) {
+                    lines.push(fact.clone());
+                    store.put(fact);
+                }
+            }
+        })
+    }
+
     /// Waits for the file lock without holding the mutex, so that other threads can search
     /// meanwhile. For [`learn_under`](Self::learn_under) and [`accept_under`](Self::accept_under).
     ///

@@ -44,6 +44,16 @@ impl Memory {
         Ok(all)
     }
 
+    /// Calls `each` with the id of each segment, in the order of archiving.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be read.
+    pub fn each_id(&self, each: &mut dyn FnMut(SegmentId)) -> Result<()> {
+        self.inner.opened()?.each_row(&mut |row| each(row.id));
+        Ok(())
+    }
+
     /// Returns which of the segments in `coming` would not fit into the archive, because they would
     /// be among the oldest by message time. Segments that exist or are forgotten are not included.
     /// `coming` must be in the order of archiving.

@@ -130,6 +130,11 @@ impl AgentMemory {
         memory
     }
 
+    /// Returns its folder, if it is on disk and used by turns.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref().filter(|_| self.config.enabled)
+    }
+
     /// Adds models that extract facts from archived messages, when
     /// [`extract_facts`](MemoryStore::extract_facts) is called.
     pub fn with_models(self, models: Option<SummaryModels>) -> Self {

@@ -196,6 +196,7 @@ impl SessionPool {
         if let Err(error) = session.save_entry(false).await {
             tracing::warn!("the entry of a session is not saved: {error}");
         }
+        self.send_memory(&session).await;
         if session.shared.as_ref().is_some_and(|shared| shared.is_leaving()) {
             session.dispose_engine().await;
             return self.leave(session).await;
@@ -230,8 +231,28 @@ impl SessionPool {
         Ok(memory.unwrap_or_default())
     }
 
+    /// Fetches what other hosts remember for the agent of a session. If that fails, the memory of
+    /// this host is used as it is; returns a warning for the user.
+    pub(crate) async fn fetch_memory(&self, session: &Session) -> Option<String> {
+        let (shared, memory) = (self.shared.as_ref()?, self.agents.memory(&session.agent)?);
+        let fetched = shared.fetch_memory(&session.agent, &memory).await;
+        fetched.err().map(|error| format!("memory of other hosts is not up to date: {error}"))
+    }
+
+    /// Sends what a session's agent has remembered, after all archiving.
+    async fn send_memory(&self, session: &Session) {
+        let Some((shared, memory)) = self.shared.as_ref().zip(self.agents.memory(&session.agent))
+        else {
+            return;
+        };
+        if let Err(error) = shared.send_memory(&session.agent, &memory).await {
+            tracing::warn!("memory is not shared yet: {error}");
+        }
+    }
+
     /// Closes a session, whose lines are on disk. A shared one is handed over to other hosts.
     async fn leave(&self, mut session: Session) {
+        self.send_memory(&session).await;
         let shared = session.shared.take();
         if let Some(shared) = &shared
             && !shared.is_lost()

@@ -12,8 +12,10 @@
 
 mod cache;
 mod leases;
+mod memory;
 mod transfer;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +25,11 @@ use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
 use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, SessionName};
 
-use crate::sync::spawn_blocking;
+use crate::memory::AgentMemory;
+use crate::sync::{locked, spawn_blocking};
 use cache::CachedLog;
 pub(crate) use leases::{HeldLease, SharedLeases};
+use memory::SharedMemory;
 pub use transfer::{SkippedSession, TransferReport, export, import};
 
 /// How often an entry that changed is saved while its session is open. The store's own time of the
@@ -38,6 +42,7 @@ pub(crate) struct SharedSessions {
     home: Home,
     timer: Arc<dyn Timer>,
     pub(crate) leases: Arc<SharedLeases>,
+    memories: std::sync::Mutex<HashMap<FileId, Arc<tokio::sync::Mutex<SharedMemory>>>>,
 }
 
 /// A session that this host holds.
@@ -70,7 +75,7 @@ impl SharedSessions {
         timer: Arc<dyn Timer>,
     ) -> Self {
         let leases = SharedLeases::new(store.clone(), options, timer.clone());
-        Self { store, home, timer, leases: Arc::new(leases) }
+        Self { store, home, timer, leases: Arc::new(leases), memories: Default::default() }
     }
 
     /// Waits until this host holds the session, and fetches what its files lack.
@@ -119,6 +124,31 @@ impl SharedSessions {
         let log = log_name(&self.home, &agent, &path)?;
         let log = cache::fetch(&*self.store, &log, &path).await?;
         Ok((stored, Some(log)))
+    }
+
+    /// Fetches what other hosts have added to the memory of an agent, at most once a second.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store, and of writing the memory. What was fetched before can be recalled.
+    pub(crate) async fn fetch_memory(&self, agent: &FileId, memory: &AgentMemory) -> Result<()> {
+        let (store, shared) = (&*self.store, self.memory(agent));
+        let mut shared = shared.lock().await;
+        shared.fetch(store, &*self.timer, agent.as_str(), memory).await
+    }
+
+    /// Sends what this host has added to the memory of an agent.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store, and of reading the memory. The next call tries again.
+    pub(crate) async fn send_memory(&self, agent: &FileId, memory: &AgentMemory) -> Result<()> {
+        let (store, shared) = (&*self.store, self.memory(agent));
+        shared.lock().await.send(store, agent.as_str(), memory).await
+    }
+
+    fn memory(&self, agent: &FileId) -> Arc<tokio::sync::Mutex<SharedMemory>> {
+        locked(&self.memories).entry(agent.clone()).or_default().clone()
     }
 
     /// Returns the held session for a file that was opened, which may be a new one.

@@ -118,6 +118,9 @@ impl<'a> Turn<'a> {
 
     async fn answered(&mut self, input: Input) -> Result<Option<String>> {
         self.select_model().await?;
+        if let Some(warning) = self.pool.fetch_memory(&self.session).await {
+            self.notify(NoticeKind::Engine, warning);
+        }
         self.store_background_compaction().await?;
         let message = match Command::of(&input) {
             None => input.message,

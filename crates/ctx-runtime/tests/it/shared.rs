@@ -51,8 +51,10 @@ impl Host {
         let store = PostgresStore::open(&server.url("ctx"), Options::default()).await.unwrap();
         let (model, chat) = shared(ScriptedChat::new("script/a", 100_000));
         let options =
-            HostOptions { host: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
-        let config = Config::parse("{}").unwrap();
+            HostOptions { name: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
+        let memory = "{ enabled: true, crossSession: true }";
+        let config = format!("{{ agents: {{ defaults: {{ memoryContext: {memory} }} }} }}");
+        let config = Config::parse(&config).unwrap();
         let mut builder = Runtime::builder(Home::at(home.path()), config)
             .model(chat)
             .shared(Arc::new(store), options);
@@ -63,7 +65,16 @@ impl Host {
     }
 
     async fn turn(&self, text: &str, tools: &dyn Toolbox) -> Result<TurnOutcome> {
-        let (key, mut listener) = (key(), NoListener);
+        self.turn_of(key(), text, tools).await
+    }
+
+    async fn turn_of(
+        &self,
+        key: SessionKey,
+        text: &str,
+        tools: &dyn Toolbox,
+    ) -> Result<TurnOutcome> {
+        let mut listener = NoListener;
         let turn = self.runtime.turn(&key, text, tools, &mut listener);
         tokio::time::timeout(Duration::from_secs(60), turn).await.expect("no host waits for ever")
     }
@@ -182,4 +193,25 @@ async fn a_host_that_slept_through_its_lease_writes_nothing() {
     let [(_, text), (unstored, lost)] = &*asleep.files() else { panic!("{:?}", asleep.files()) };
     assert_eq!(stored(&server), text.trim_end());
     assert!(unstored.ends_with(".unstored-1") && lost.contains("done"), "{unstored}: {lost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_host_archives_another_recalls() {
+    let Some(server) = server().await else { return };
+    let one = Host::start(&server, "one", None).await;
+    let fact = "the parrot of the lighthouse keeper is called Quillon";
+    one.turn(fact, &NoTools).await.unwrap();
+    for n in 0..12 {
+        let text = format!("step {n}: {}", "we talk about the weather of that day. ".repeat(300));
+        one.turn(&text, &NoTools).await.unwrap();
+    }
+    assert!(one.runtime.compact(&key(), None).await.unwrap().compacted);
+    one.runtime.close(&key()).await.unwrap();
+    assert_eq!(server.sql("select count(*) from ctx.record where body like '%Quillon%'"), "1");
+    let two = Host::start(&server, "two", None).await;
+    let other: SessionKey = "agent:main:explicit:other".parse().unwrap();
+    let question = "remind me, what is the parrot of the lighthouse keeper called?";
+    two.turn_of(other.clone(), question, &NoTools).await.unwrap();
+    two.turn_of(other, question, &NoTools).await.unwrap();
+    assert!(two.last_request().contains("Quillon"), "{}", two.last_request());
 }

@@ -50,11 +50,32 @@ create table ctx.line (
     unique (tenant, agent, file, id)
 );
 
+-- The last number of each kind of records.
+create table ctx.stream (
+    tenant text not null,
+    agent text not null,
+    kind text not null,
+    last bigint not null,
+    primary key (tenant, agent, kind)
+);
+
+-- What agents remember. A record without a body was forgotten.
+create table ctx.record (
+    tenant text not null,
+    agent text not null,
+    kind text not null,
+    id text not null,
+    seq bigint not null,
+    body bytea,
+    primary key (tenant, agent, kind, id),
+    unique (tenant, agent, kind, seq)
+);
+
 do $$
 declare
     name text;
 begin
-    foreach name in array array['lease', 'session', 'log', 'line'] loop
+    foreach name in array array['lease', 'session', 'log', 'line', 'stream', 'record'] loop
         execute format('alter table ctx.%I enable row level security', name);
         execute format('alter table ctx.%I force row level security', name);
         execute format(
@@ -68,4 +89,6 @@ $$;
 
 grant usage on schema ctx to ctx_app;
 grant select on ctx.schema_version to ctx_app;
-grant select, insert, update, delete on ctx.lease, ctx.session, ctx.log, ctx.line to ctx_app;
+grant select, insert, update, delete on
+    ctx.lease, ctx.session, ctx.log, ctx.line, ctx.stream, ctx.record
+    to ctx_app;
