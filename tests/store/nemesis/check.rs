@@ -20,14 +20,14 @@ pub(crate) enum Outcome {
 pub(crate) struct Operation {
     pub id: u64,
     pub session: String,
-    pub host: String,
     /// Whether the model calls a tool in this turn.
     pub has_call: bool,
     /// The logical times before the request was sent, and after its outcome was known.
     pub invoked: u64,
     pub ended: u64,
     pub outcome: Outcome,
-    pub error: String,
+    /// The host, and its error.
+    pub said: String,
 }
 
 /// What a line of a log is, with the id of its operation.
@@ -94,6 +94,14 @@ pub(crate) struct Violation {
     pub session: String,
     pub operation: Option<u64>,
     pub seq: Option<u64>,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, session, has_call, invoked, ended, outcome, said } = self;
+        let call = if *has_call { ", with a call" } else { "" };
+        write!(f, "{id} of {session}{call}: {invoked} to {ended}, {outcome:?}, {said}")
+    }
 }
 
 impl fmt::Display for Violation {

@@ -7,7 +7,7 @@ use tokio::task::block_in_place;
 
 use crate::relay::{Network, Relay};
 
-/// Each commit waits for the standby. A standby connects again soon.
+/// Each commit waits for a standby, also after a failover. A standby connects again soon.
 const SETTINGS: [&str; 3] = [
     "alter system set synchronous_standby_names = '*'",
     "alter system set wal_retrieve_retry_interval = '200ms'",
@@ -29,10 +29,10 @@ impl Database {
         let primary = block_in_place(PostgresServer::start)?;
         migrate(&primary.url("postgres")).await.unwrap();
         primary.sql("create role ctx login in role ctx_app");
+        SETTINGS.into_iter().for_each(|sql| drop(primary.sql(sql)));
         let port = watch::Sender::new(primary.port());
         let replication = Relay::start(port.subscribe()).await;
         let standby = block_in_place(|| primary.standby(replication.port));
-        SETTINGS.map(|sql| primary.sql(sql));
         Some(Self { primary, standby, port, replication })
     }
 

@@ -90,12 +90,11 @@ impl Load {
         let operation = Operation {
             id: invoked,
             session: session.to_owned(),
-            host: host.name.clone(),
             has_call,
             invoked,
             ended: self.now(),
             outcome,
-            error,
+            said: format!("{}: {error}", host.name),
         };
         self.history.lock().unwrap().push(operation);
         outcome
@@ -128,16 +127,16 @@ impl Load {
     async fn open(&self, session: &str, host: &Host) {
         for _ in 0..TRIES {
             if self.turn(session, host, false).await == Outcome::Acknowledged {
-                let close = Request::Close { id: self.now(), session: session.to_owned() };
-                let Request::Close { id, .. } = close else { continue };
+                let id = self.now();
+                let close = Request::Close { id, session: session.to_owned() };
                 let (outcome, error) = host.ask(id, &close).await;
                 assert_eq!(outcome, Outcome::Acknowledged, "{session} is not closed: {error}");
                 return;
             }
         }
         let history = self.history();
-        let last = history.last().map_or("", |own| &own.error);
-        panic!("{session} cannot be used at {}: {last}", host.name);
+        let last = history.iter().rfind(|own| own.session == session);
+        panic!("{session} cannot be used: {}", last.map(ToString::to_string).unwrap_or_default());
     }
 
     /// Returns the operations so far.

@@ -128,8 +128,9 @@ fn report(
     violations: &[Violation],
 ) -> ExitCode {
     let mut errors: BTreeMap<&str, usize> = BTreeMap::new();
-    for own in history {
-        *errors.entry(own.error.lines().next().unwrap_or_default()).or_default() += 1;
+    for own in history.iter().filter(|own| own.outcome != Outcome::Acknowledged) {
+        let error = own.said.split_once(": ").map_or(&*own.said, |(_, error)| error);
+        *errors.entry(error.split(" (").next().unwrap_or_default()).or_default() += 1;
     }
     errors.iter().for_each(|(error, times)| println!("{times:6} {error}"));
     let sessions: BTreeSet<_> = violations.iter().map(|found| &found.session).collect();
@@ -139,7 +140,7 @@ fn report(
         for line in logs.iter().filter(is_own).flat_map(|log| &log.lines) {
             println!("  {:4} epoch {:3} {:?} {}", line.seq, line.epoch, line.part, line.text);
         }
-        history.iter().filter(|own| own.session == *session).for_each(|own| println!("  {own:?}"));
+        history.iter().filter(|own| own.session == *session).for_each(|own| println!("  {own}"));
     }
     violations.iter().for_each(|found| println!("{found}"));
     let count = |fault| violations.iter().filter(|found| found.fault == fault).count();
