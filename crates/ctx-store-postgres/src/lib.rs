@@ -156,21 +156,33 @@ impl PostgresStore {
         }
     }
 
-    /// Runs a statement in a transaction of the tenant.
+    /// Runs a statement in a transaction of the tenant. A connection that does not answer is closed.
     async fn query_once(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>, Failure> {
         let client = self.client().await?;
+        let done = self.limited(self.query_on(&client, sql, params)).await;
+        if done.is_err() {
+            drop(Client::take(client));
+        }
+        done?
+    }
+
+    async fn query_on(
+        &self,
+        client: &Client,
+        sql: &str,
+        params: &Params<'_>,
+    ) -> Result<Vec<Row>, Failure> {
         let begin = client.prepare_cached(BEGIN_TENANT).await?;
         let statement = client.prepare_cached(sql).await?;
         let limit = self.statement_timeout();
         // All four are sent at once: one round trip.
-        let (opened, named, rows, committed) = self
-            .limited(join4(
-                client.batch_execute("begin"),
-                client.execute(&begin, &[&self.options.tenant, &limit]),
-                client.query(&statement, params),
-                client.batch_execute("commit"),
-            ))
-            .await?;
+        let (opened, named, rows, committed) = join4(
+            client.batch_execute("begin"),
+            client.execute(&begin, &[&self.options.tenant, &limit]),
+            client.query(&statement, params),
+            client.batch_execute("commit"),
+        )
+        .await;
         opened?;
         named?;
         let rows = rows?;

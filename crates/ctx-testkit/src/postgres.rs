@@ -40,24 +40,45 @@ impl PostgresServer {
             skipped(&format!("PostgreSQL is not installed ({PROGRAMS} may name its folder)"));
             return None;
         };
+        let mut make = program(&programs, "initdb");
+        make.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"]);
+        Some(Self::on(programs, make))
+    }
+
+    /// Starts a standby of this server, which it reaches at `port` of loopback.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    #[must_use]
+    pub fn standby(&self, port: u16) -> Self {
+        let mut copy = program(&self.programs, "pg_basebackup");
+        copy.args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf", "--no-slot", "-d"])
+            .arg(format!("host=127.0.0.1 port={port} user=postgres"));
+        Self::on(self.programs.clone(), copy)
+    }
+
+    /// Starts a server on the data that a command makes.
+    fn on(programs: PathBuf, mut make: Command) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         #[cfg(unix)]
         if is_root() {
             std::os::unix::fs::chown(folder.path(), Some(USER), Some(USER)).expect("root may");
         }
-        let data = folder.path().join("data");
-        let made = program(&programs, "initdb")
-            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .output()
-            .expect("initdb can be run");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        make.arg("-D").arg(folder.path().join("data")).stdout(Stdio::null());
+        let made = make.output().expect("the programs of the server can be run");
+        assert!(made.status.success(), "{make:?}: {}", String::from_utf8_lossy(&made.stderr));
         let port = free_port();
         let process = run(&programs, folder.path(), port);
         let mut server = Self { programs, folder, port, process };
         server.wait();
-        Some(server)
+        server
+    }
+
+    /// Returns its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Returns the URL of its database, for a role.
@@ -86,6 +107,17 @@ impl PostgresServer {
     pub fn crash(&mut self) {
         self.control(&["stop", "-m", "immediate"]);
         let _ = self.process.wait();
+    }
+
+    /// Kills the server's first process; the others end when they find that out.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Makes a standby a primary.
+    pub fn promote(&self) {
+        self.control(&["promote", "-w"]);
     }
 
     /// Starts the server again, with the same data.
@@ -126,8 +158,7 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.control(&["stop", "-m", "immediate"]);
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 
@@ -155,7 +186,7 @@ fn programs() -> Option<PathBuf> {
     folders.sort();
     folders.reverse();
     folders.extend(std::env::split_paths(&std::env::var_os("PATH")?));
-    let needed = ["initdb", "pg_ctl", "pg_isready", "postgres", "psql"];
+    let needed = ["initdb", "pg_basebackup", "pg_ctl", "pg_isready", "postgres", "psql"];
     folders.into_iter().find(|folder| needed.iter().all(|name| folder.join(name).exists()))
 }
 

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod refused;
+mod silent;
 mod tenants;
 
 use std::time::Duration;

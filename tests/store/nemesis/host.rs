@@ -1,0 +1,169 @@
+//! A host: a process with a home and a runtime of its own, which takes requests from stdin.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ctx_config::Config;
+use ctx_core::{
+    Block, ChatRequest, ChatStop, Error, ErrorKind, Message, RawJson, Reply, Role, Timestamp,
+    ToolCall, ToolOutput,
+};
+use ctx_runtime::{NoListener, Runtime, SharedOptions};
+use ctx_session::Home;
+use ctx_session::key::SessionKey;
+use ctx_store_postgres::{Options, PostgresStore};
+use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
+use serde::{Deserialize, Serialize};
+
+/// How long a lease is valid.
+pub(crate) const LEASE: Duration = Duration::from_secs(1);
+
+/// How long a host that starts waits for the database.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a host is asked to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Runs a turn, in which the model calls a tool or does not.
+    Turn { id: u64, session: String, has_call: bool },
+    /// Closes a session.
+    Close { id: u64, session: String },
+    /// Sets how much its clock is ahead, in milliseconds.
+    Skew(i64),
+}
+
+/// What a host says about a request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Begun,
+    Acknowledged,
+    /// Another host holds the session: nothing was written.
+    Refused(String),
+    Failed(String),
+}
+
+struct Host {
+    runtime: Runtime,
+    tools: ScriptedTools,
+}
+
+/// Runs a host until stdin ends.
+pub(crate) async fn run(name: &str, url: &str, home: &str) -> ExitCode {
+    let store = tokio::time::timeout(PATIENCE, opened(url)).await;
+    let store = store.expect("the database can be reached within a minute");
+    let options =
+        SharedOptions { host: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
+    let ahead = Arc::new(AtomicI64::new(0));
+    let clock = ahead.clone();
+    let (_, model) = shared(ScriptedChat::new("script/a", 400_000).always(step));
+    let runtime = Runtime::builder(Home::at(home), Config::parse("{}").unwrap())
+        .model(model)
+        .clock(move || now(clock.load(Ordering::Relaxed)))
+        .open_sessions(50)
+        .shared(Arc::new(store), options)
+        .build()
+        .unwrap();
+    let tools = ScriptedTools::default().with("note", |call| {
+        ToolOutput::text(format!("result {}", call.id.trim_start_matches("call_")))
+    });
+    let host = Arc::new(Host { runtime, tools });
+    let (line, mut requests) = tokio::sync::mpsc::unbounded_channel::<String>();
+    std::thread::spawn(move || {
+        std::io::stdin().lines().map_while(Result::ok).try_for_each(|text| line.send(text))
+    });
+    while let Some(line) = requests.recv().await {
+        let request: Request = serde_json::from_str(&line).unwrap();
+        match request {
+            Request::Skew(milliseconds) => ahead.store(milliseconds, Ordering::Relaxed),
+            other => drop(tokio::spawn(host.clone().answer(other))),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Opens the store, once the database can be reached.
+async fn opened(url: &str) -> PostgresStore {
+    let options = Options {
+        connections: 4,
+        statement_timeout: Duration::from_secs(2),
+        patience: Duration::from_secs(6),
+        ..Options::default()
+    };
+    loop {
+        match PostgresStore::open(url, options.clone()).await {
+            Ok(store) => return store,
+            Err(error) if error.is_retryable() => {}
+            Err(error) => panic!("{error}"),
+        }
+        // The database is down: that is what is tested.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+impl Host {
+    async fn answer(self: Arc<Self>, request: Request) {
+        let (id, done) = match request {
+            Request::Turn { id, session, has_call } => {
+                say(id, &Answer::Begun);
+                let text = format!("message {id}{}", if has_call { " with a call" } else { "" });
+                let key: SessionKey = session.parse().unwrap();
+                let mut listener = NoListener;
+                let turn = self.runtime.turn(&key, text.as_str(), &self.tools, &mut listener);
+                (id, turn.await.map(|outcome| assert_eq!(outcome.answer, Some(answer(id)))))
+            }
+            Request::Close { id, session } => {
+                (id, self.runtime.close(&session.parse().unwrap()).await)
+            }
+            Request::Skew(_) => return,
+        };
+        say(id, &done.map_or_else(|error| failed(&error), |()| Answer::Acknowledged));
+    }
+}
+
+fn failed(error: &Error) -> Answer {
+    let text = format!("{:?}: {error}", error.kind());
+    match error.kind() == ErrorKind::Locked && text.contains("another host works on the session") {
+        true => Answer::Refused(text),
+        false => Answer::Failed(text),
+    }
+}
+
+/// Writes an answer. If nobody reads it, the host is about to end.
+fn say(id: u64, answer: &Answer) {
+    let line = serde_json::to_string(&(id, answer)).unwrap() + "\n";
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
+fn answer(id: u64) -> String {
+    format!("answer {id}")
+}
+
+/// Answers the last message, once its tool was called if it says so.
+fn step(request: &ChatRequest) -> Step {
+    let mut user = request.messages.iter().rev().filter(|message| message.role == Role::User);
+    let text = user.find_map(|own| {
+        let text = own.plain_text();
+        text.find("message ").map(|at| text[at + "message ".len()..].to_owned())
+    });
+    let text = text.unwrap_or_default();
+    let id = text.split_whitespace().next().and_then(|id| id.parse().ok()).unwrap_or(0);
+    let is_called = request.messages.last().is_some_and(|last| last.role != Role::User);
+    if is_called || !text.contains("with a call") {
+        return Step::text(answer(id));
+    }
+    Step::Do(Box::new(move |_| {
+        let call = ToolCall::new(format!("call_{id}"), "note", RawJson::from_text("{}"));
+        let message = Message::new(Role::Assistant, vec![Block::ToolCall(call)]);
+        Ok(Reply { message, stop: ChatStop::ToolUse })
+    }))
+}
+
+/// Returns the time of a clock that is ahead.
+fn now(ahead: i64) -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX) + ahead)
+}
