@@ -1,8 +1,8 @@
 //! Plans a store: what hosts and sessions cost it, and what happens when hosts die at once.
 //!
 //! `cargo run -p ctx-store --example plan -- hosts=1000 sessions=1000000 cores=16` prints a table.
-//! The arguments and their defaults are [`DEFAULTS`]. The costs were measured with PostgreSQL 15 on
-//! one core of 2 GHz; docs of `crates/ctx-runtime/benches/store` say how. The same seed gives the same table.
+//! The arguments and their defaults are [`DEFAULTS`]. The costs were measured with pgbench on two
+//! shared cores, PostgreSQL 15. The same seed gives the same table.
 //!
 //! Statements arrive at random, and each waits for a processor of the database. Each host renews all
 //! its leases with one statement. A message to a session of a dead host asks for its lease until the
@@ -17,12 +17,14 @@ use std::collections::{BTreeMap, BinaryHeap};
 use ctx_testkit::Random;
 
 /// The arguments. Costs are in microseconds of one processor, and in bytes of the write-ahead log.
-const DEFAULTS: [(&str, f64); 15] = [
+const DEFAULTS: [(&str, f64); 17] = [
     ("hosts", 1_000.0),
     ("sessions", 1_000_000.0),
     ("turns", 5_000.0),
     ("lease", 5.0),
     ("poll", 0.2),
+    // The share of a dead host's sessions that get a message at once.
+    ("waiting", 0.05),
     ("seconds", 20.0),
     ("seed", 1.0),
     // The database: processors, megabytes a second of its log, and connections for each host.
@@ -31,10 +33,11 @@ const DEFAULTS: [(&str, f64); 15] = [
     ("connections", 8.0),
     ("max-connections", 2_000.0),
     // Appends; a statement that changes little, with its transaction; a row that is renewed.
-    ("append-micros", 400.0),
+    ("append-micros", 300.0),
+    ("append-bytes", 1_600.0),
     ("statement-micros", 150.0),
-    ("row-micros", 8.0),
-    ("row-bytes", 150.0),
+    ("row-micros", 12.0),
+    ("row-bytes", 85.0),
 ];
 
 /// A statement: when it arrives, and how long it takes a processor, both in seconds.
@@ -74,8 +77,12 @@ impl Plan {
                 at += lease / 3.0;
             }
         }
-        for _ in 0..(self.of("turns") * seconds) as usize {
-            let (mut at, host) = (self.any_time(random), random.below(hosts));
+        let waiting = (held * self.of("waiting")) as usize;
+        let mut messages: Vec<(f64, usize)> =
+            (0..dead).flat_map(|host| vec![(death, host); waiting]).collect();
+        let turns = (self.of("turns") * seconds) as usize;
+        messages.extend((0..turns).map(|_| (self.any_time(random), random.below(hosts))));
+        for (mut at, host) in messages {
             if host < dead && at >= death {
                 while at < ends[host] {
                     // The request, and the wish.
@@ -114,8 +121,8 @@ impl Plan {
         waits.sort_by(f64::total_cmp);
         let p99 = waits[waits.len() * 99 / 100];
         let busy = all.iter().map(|statement| statement.cost).sum::<f64>() / seconds;
-        let rows = self.of("sessions") * 3.0 / self.of("lease") + 6.0 * self.of("turns");
-        let log = rows * self.of("row-bytes") / 1e6;
+        let renewed = self.of("sessions") * 3.0 / self.of("lease") * self.of("row-bytes");
+        let log = (renewed + self.of("turns") * self.of("append-bytes")) / 1e6;
         let connections = self.of("hosts") * self.of("connections");
         let shares = [
             ("processors", busy / self.of("cores")),
@@ -133,6 +140,11 @@ impl Plan {
     }
 }
 
+const HEAD: &str = "
+| hosts die | calls/s | processors busy | log MB/s | connections | p99 ms | messages to dead hosts \
+| last session goes on after s | first to saturate |
+|--:|--:|--:|--:|--:|--:|--:|--:|---|";
+
 fn main() {
     let mut plan = Plan(BTreeMap::from(DEFAULTS));
     for argument in std::env::args().skip(1) {
@@ -140,17 +152,7 @@ fn main() {
         let known = plan.0.get_mut(name).unwrap_or_else(|| panic!("unknown argument {name}"));
         *known = number.parse().unwrap_or_else(|_| panic!("{name}=NUMBER"));
     }
-    let (hosts, lease) = (plan.of("hosts"), plan.of("lease"));
-    println!(
-        "renewals: {:.0} statements/s, {:.0} rows/s\n",
-        hosts * 3.0 / lease,
-        plan.of("sessions") * 3.0 / lease
-    );
-    println!(
-        "| hosts die | statements/s | processors busy | log MB/s | connections | p99 ms | messages to them | last of the waiting after s | first to saturate |"
-    );
-    println!("|--:|--:|--:|--:|--:|--:|--:|--:|---|");
-    for dead in [0, 1, 10, 100] {
-        println!("{}", plan.row(dead));
-    }
+    let [statements, rows] = ["hosts", "sessions"].map(|n| plan.of(n) * 3.0 / plan.of("lease"));
+    println!("renewals: {statements:.0} statements/s, {rows:.0} rows/s\n{HEAD}");
+    [0, 1, 10, 100].iter().for_each(|dead| println!("{}", plan.row(*dead)));
 }

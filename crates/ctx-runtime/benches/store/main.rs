@@ -6,8 +6,9 @@
 //! a synchronous standby. PostgreSQL with `pgbench` must be installed. All processes are on one
 //! machine, and share its processors and disk.
 //!
-//! - *pgbench*: the statement of an append alone, with the same number of connections, lines and
-//!   bytes as the hosts'. The server syncs each commit to its disk.
+//! - *pgbench*: the statement of an append, with the same number of connections, lines and bytes as
+//!   the hosts': alone, and in the transaction that the store sends. The server syncs each commit to
+//!   its disk.
 //! - *appends*: host processes that call the store directly.
 //! - *turns*: host processes that run turns of a scripted model; each turn commits to the store.
 //! - *files*: one host process, whose turns are committed to files.
@@ -208,7 +209,8 @@ fn measure(sizes: &Sizes) {
         after[2],
     );
     let shape = pgbench::Shape { lines: per_append, bytes: after[2] as usize };
-    let bare = pgbench::run(&server, sizes, &shape);
+    let bare = pgbench::run(&server, sizes, &shape, pgbench::Sent::Bare);
+    let whole = pgbench::run(&server, sizes, &shape, pgbench::Sent::Whole);
     let mut direct = sizes.clone();
     direct.0.extend([("lines".to_owned(), shape.lines), ("bytes".to_owned(), shape.bytes)]);
     let direct = hosts("appends", &url, &direct, || ());
@@ -217,6 +219,7 @@ fn measure(sizes: &Sizes) {
     println!("|---|--:|--:|--:|--:|--:|");
     let base = bare.rate();
     println!("{}", bare.row("pgbench, the bare statement", base, base));
+    println!("{}", whole.row("pgbench, in a transaction of the tenant", whole.rate(), base));
     println!("{}", direct.row("appends, all hosts", direct.rate(), base));
     let rate = turns.rate();
     println!("{}", turns.row("turns, all hosts", rate * a_turn * appends / lines, base));
