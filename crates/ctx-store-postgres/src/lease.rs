@@ -9,10 +9,12 @@ use ctx_store::{Acquired, Lease, Leases, Renewal, SessionName};
 
 use crate::{PostgresStore, seconds, signed, unsigned};
 
-/// Grants a lease that is free, or held by the same host.
+/// Grants a lease that is free, or held by the same host. The first epoch is a time, so that epochs
+/// do not repeat after the rows of a tenant were erased.
 const GRANT: &str = "
     insert into ctx.lease as held (tenant, agent, key, epoch, holder, held_until)
-    values ($1, $2, $3, 1, $4, clock_timestamp() + make_interval(secs => $5))
+    values ($1, $2, $3, (extract(epoch from clock_timestamp()) * 1000000)::bigint, $4,
+        clock_timestamp() + make_interval(secs => $5))
     on conflict (tenant, agent, key) do update
         set epoch = held.epoch + 1, holder = $4, wanted_until = null,
             held_until = clock_timestamp() + make_interval(secs => $5)

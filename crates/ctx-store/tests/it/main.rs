@@ -1,0 +1,3 @@
+//! The protocol of the leases.
+
+mod model;
