@@ -140,10 +140,10 @@ impl Host {
         tasks.join_all().await.concat()
     }
 
-    /// Appends to logs of its own for a time.
+    /// Appends to logs of its own for a time, with all connections.
     async fn appends(&self, time: Duration) -> Vec<Duration> {
         let mut tasks = JoinSet::new();
-        let at_once = self.sizes.of("at-once");
+        let at_once = self.sizes.of("connections");
         let mut logs = Vec::new();
         for session in self.own_sessions() {
             let tenant = format!("direct {}", session % self.sizes.of("tenants"));

@@ -25,10 +25,9 @@ pub(crate) enum Sent {
 
 /// The leases and logs. A client has some of its own, so that it knows their ends.
 const LOGS: &str = "
-    truncate ctx.lease, ctx.log, ctx.line;
-    insert into ctx.lease select 'pgbench', 'main', 'k' || n, 1, 'host', now() + '1 day'
+    insert into ctx.lease select 'TENANT', 'main', 'k' || n, 1, 'host', now() + '1 day'
         from generate_series(0, SESSIONS) as n;
-    insert into ctx.log select 'pgbench', 'main', 's' || n, 1, 0 from generate_series(0, SESSIONS) as n";
+    insert into ctx.log select 'TENANT', 'main', 's' || n, 1, 0 from generate_series(0, SESSIONS) as n";
 
 /// What finds the log that is next, and its end.
 const NEXT: &str = r"\set log :client_id + :clients * (:turn % :each)
@@ -39,7 +38,7 @@ const NEXT: &str = r"\set log :client_id + :clients * (:turn % :each)
 /// What the store sends before and after the statement.
 const BEGIN: &str = r"\startpipeline
 begin;
-select set_config('ctx.tenant', 'pgbench', true), set_config('statement_timeout', '10s', true);";
+select set_config('ctx.tenant', 'TENANT', true), set_config('statement_timeout', '10s', true);";
 const COMMIT: &str = r"commit;
 \endpipeline
 ";
@@ -47,36 +46,37 @@ const COMMIT: &str = r"commit;
 /// `APPEND` of ctx-store-postgres, with lines that it makes itself.
 const APPEND: &str = "
 with held as materialized (
-    select from ctx.lease where tenant = 'pgbench' and agent = 'main' and key = 'k' || :log
+    select from ctx.lease where tenant = 'TENANT' and agent = 'main' and key = 'k' || :log
         and epoch = 1 and holder is not null and held_until > clock_timestamp() for share
 ), moved as (
     update ctx.log set lines = lines + LINES
-    where tenant = 'pgbench' and agent = 'main' and file = 's' || :log and generation = 1
+    where tenant = 'TENANT' and agent = 'main' and file = 's' || :log and generation = 1
         and lines = :at and exists (select from held)
     returning lines
 )
 insert into ctx.line (tenant, agent, file, seq, id, epoch, body)
-select 'pgbench', 'main', 's' || :log, :at + n, (:at + n)::text, 1, 'BODY'::bytea
+select 'TENANT', 'main', 's' || :log, :at + n, (:at + n)::text, 1, 'BODY'::bytea
 from moved, generate_series(0, LINES - 1) as n returning seq;
 ";
 
 /// Runs the statement with as many connections as all hosts have.
 pub(crate) fn run(server: &PostgresServer, sizes: &Sizes, shape: &Shape, sent: Sent) -> Figures {
-    server.sql(&LOGS.replace("SESSIONS", &sizes.of("sessions").to_string()));
+    let tenant = format!("pgbench-{sent:?}");
+    let logs = LOGS.replace("SESSIONS", &sizes.of("sessions").to_string());
+    server.sql(&logs.replace("TENANT", &tenant));
     let clients = sizes.of("hosts") * sizes.of("connections");
     let each = (sizes.of("sessions") / clients).max(1);
     let script = match sent {
         Sent::Bare => [NEXT, APPEND].concat(),
         Sent::Whole => [NEXT, BEGIN, APPEND, COMMIT].concat(),
     };
-    let script = script.replace("LINES", &shape.lines.to_string());
+    let script = script.replace("TENANT", &tenant).replace("LINES", &shape.lines.to_string());
     let script = script.replace("BODY", &"x".repeat(shape.bytes));
-    let prefix = format!("pgbench-{sent:?}");
     let mut pgbench = server
         .program("pgbench")
-        .env("PGOPTIONS", "-c ctx.tenant=pgbench")
+        .env("PGOPTIONS", format!("-c ctx.tenant={tenant}"))
         .args(["-n", "-M", "prepared", "-f", "-", "-D", "turn=0", "-l", "--log-prefix"])
-        .arg(server.folder().join(&prefix))
+        .arg(server.folder().join(&tenant))
         .args(["-D", &format!("clients={clients}"), "-D", &format!("each={each}")])
         .args(["-c", &clients.to_string(), "-j", "2", "-T", &sizes.of("seconds").to_string()])
         .arg(server.url("ctx"))
@@ -90,8 +90,8 @@ pub(crate) fn run(server: &PostgresServer, sizes: &Sizes, shape: &Shape, sent: S
     drop(stdin);
     let done = pgbench.wait_with_output().expect("pgbench ends");
     assert!(done.status.success(), "pgbench: {}", String::from_utf8_lossy(&done.stderr));
-    let appended = server.sql("select sum(lines) from ctx.log where tenant = 'pgbench'");
-    let times = times(server, &prefix);
+    let appended = server.sql(&format!("select sum(lines) from ctx.log where tenant = '{tenant}'"));
+    let times = times(server, &tenant);
     assert_eq!(appended, (times.len() * shape.lines).to_string(), "each statement appends");
     Figures { times, seconds: sizes.time().as_secs_f64() }
 }
