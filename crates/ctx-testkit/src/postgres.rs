@@ -249,16 +249,19 @@ fn run(programs: &Path, folder: &Path, port: u16, settings: &[&str]) -> Child {
 
 /// Returns the folder of the newest server that is installed.
 fn programs() -> Option<PathBuf> {
+    let is_complete = |folder: &PathBuf| {
+        let needed = ["initdb", "pg_ctl", "pg_isready", "postgres", "psql"];
+        needed.iter().all(|name| folder.join(name).exists())
+    };
     if let Some(folder) = std::env::var_os(PROGRAMS) {
-        return Some(folder.into());
+        return Some(folder.into()).filter(is_complete);
     }
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
     folders.sort();
     folders.reverse();
     folders.extend(std::env::split_paths(&std::env::var_os("PATH")?));
-    let needed = ["initdb", "pg_ctl", "pg_isready", "postgres", "psql"];
-    folders.into_iter().find(|folder| needed.iter().all(|name| folder.join(name).exists()))
+    folders.into_iter().find(is_complete)
 }
 
 /// Returns a program of the server, which refuses to run as root.

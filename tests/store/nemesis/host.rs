@@ -11,9 +11,10 @@ use ctx_core::{
     Block, ChatRequest, ChatStop, Error, ErrorKind, Message, RawJson, Reply, Role, Timestamp,
     ToolCall, ToolOutput,
 };
-use ctx_runtime::{NoListener, Runtime, SharedOptions};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::Home;
 use ctx_session::key::SessionKey;
+use ctx_store::HostOptions;
 use ctx_store_postgres::{Options, PostgresStore};
 use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ pub(crate) async fn run(name: &str, url: &str, home: &str) -> ExitCode {
     let store = tokio::time::timeout(PATIENCE, opened(url)).await;
     let store = store.expect("the database can be reached within a minute");
     let options =
-        SharedOptions { host: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
+        HostOptions { name: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
     let ahead = Arc::new(AtomicI64::new(0));
     let clock = ahead.clone();
     let (_, model) = shared(ScriptedChat::new("script/a", 400_000).always(step));

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use ctx_config::Config;
 use ctx_core::NoTools;
-use ctx_runtime::{NoListener, Runtime, SharedOptions};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::Home;
 use ctx_session::key::SessionKey;
-use ctx_store::{Acquired, Leases, Line, LogHead, LogName, SessionLogs, SessionName};
+use ctx_store::{Acquired, HostOptions, Leases, Line, LogHead, LogName, SessionLogs, SessionName};
 use ctx_store_postgres::{Options, PostgresStore};
 use ctx_testkit::chat::{ScriptedChat, Step, shared};
 use tokio::task::JoinSet;
@@ -96,7 +96,7 @@ impl Host {
             let model = ScriptedChat::new("script/a", 100_000).always(|_| Step::text(MESSAGE));
             let home = Home::at(home.join(tenant.to_string()));
             let builder = Runtime::builder(home, config).model(shared(model).1);
-            let options = SharedOptions { lease: LEASE, ..SharedOptions::default() };
+            let options = HostOptions { lease: LEASE, ..HostOptions::default() };
             let of_tenant = |store: &PostgresStore| {
                 store.of_tenant(&format!("tenant {tenant}")).expect("it has a name")
             };

@@ -24,11 +24,11 @@ pub(crate) struct SharedLeases {
     ttl: Duration,
     wait: Duration,
     timer: Arc<dyn Timer>,
-    held: Mutex<HashMap<SessionKey, LeaseState>>,
+    held: Mutex<HashMap<SessionKey, LeaseRecord>>,
 }
 
 #[derive(Clone)]
-struct LeaseState {
+struct LeaseRecord {
     lease: Lease,
     is_wanted: bool,
     is_lost: bool,
@@ -55,7 +55,7 @@ impl SharedLeases {
             match self.store.acquire(&name, &self.host, self.ttl).await? {
                 Acquired::Granted(lease) => {
                     let state =
-                        LeaseState { lease: lease.clone(), is_wanted: false, is_lost: false };
+                        LeaseRecord { lease: lease.clone(), is_wanted: false, is_lost: false };
                     locked(&self.held).insert(key.clone(), state);
                     return Ok(HeldLease { leases: self.clone(), key: key.clone(), lease });
                 }
@@ -116,7 +116,7 @@ impl SharedLeases {
         }
     }
 
-    fn state(&self, held: &HeldLease) -> Option<LeaseState> {
+    fn state(&self, held: &HeldLease) -> Option<LeaseRecord> {
         let all = locked(&self.held);
         all.get(&held.key).filter(|state| state.lease == held.lease).cloned()
     }

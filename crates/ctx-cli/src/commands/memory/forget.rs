@@ -3,23 +3,32 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_core::ErrorKind;
+use ctx_core::{Error, ErrorKind};
 use ctx_runtime::forget::{
     ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
 };
 use ctx_runtime::lookup::Lookup;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
+use ctx_store_postgres::StoreConfig;
 use ctx_terminal::format::{counted, shortened};
 use ctx_terminal::out::{BOLD, Cell, Out, table};
 
 use crate::args::{ForgetArgs, Global};
 use crate::entry_ids::ID_CHARS;
-use crate::selection;
+use crate::{selection, setup};
 
 /// Maximum number of messages shown before the confirmation.
 const SHOWN: usize = 20;
 
 pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Result<ExitCode> {
+    if !args.dry_run && StoreConfig::of(&setup::config(global)?)?.url.is_some() {
+        return Err(Error::new(
+            ErrorKind::Capability,
+            "a shared store would keep what is erased here",
+        )
+        .hint("remove store.url and CTX_STORE_URL, and erase the tenant with `ctx store erase`")
+        .into());
+    }
     if let Some(project) = &args.project {
         return of_project(global, args, project, out);
     }
