@@ -52,6 +52,10 @@ const CREATE: &str = concat!(
 const HEAD: &str =
     "select generation, lines from ctx.log where tenant = $1 and agent = $2 and file = $3";
 
+/// Locks a log. That is a write: its commit waits until a synchronous standby has all that was
+/// committed before. What a crashed server reads again may not be there yet.
+const SETTLE: &str = "select from ctx.log where tenant = $1 and agent = $2 and file = $3 for share";
+
 /// The lines from `$4` on: the first one, and those that end within `$5` bytes.
 const READ: &str = "
     select id, body from (
@@ -105,20 +109,26 @@ impl SessionLogs for PostgresStore {
             &ids,
             &bodies,
         ];
-        match self.query(sql, params).await {
+        let is_refused = match self.query(sql, params).await {
             Ok(rows) if rows.len() == lines.len() => return Ok(after),
-            Ok(_) => {}
+            Ok(_) => true,
             // An earlier attempt may have been committed, so that the same ids exist.
-            Err(error) if is_duplicate(&error) => {}
+            Err(error) if is_duplicate(&error) => false,
             Err(error) => return Err(error),
-        }
+        };
         let found = self.head(log).await?;
         if found.is_some_and(|head| head.generation == at.generation && head.lines >= after.lines)
             && self.has(log, at.lines, lines).await?
         {
+            self.settle(log).await?;
             return Ok(after);
         }
         self.check_lease(lease).await?;
+        let is_unmoved = found.map_or(at == LogHead::NEW, |head| head == at && at != LogHead::NEW);
+        if is_refused && is_unmoved {
+            // The lease had expired, and was renewed since.
+            return self.append(lease, log, at, lines).await;
+        }
         Err(moved_head(log, at, found))
     }
 
@@ -148,6 +158,7 @@ impl SessionLogs for PostgresStore {
         let found = self.head(log).await?;
         // The call may be a repetition.
         if found == Some(after) && self.has(log, 0, lines).await? {
+            self.settle(log).await?;
             return Ok(after);
         }
         self.check_lease(lease).await?;
@@ -235,6 +246,12 @@ impl PostgresStore {
         let sql = "delete from ctx.line where tenant = $1 and agent = $2 and file = $3";
         transaction.execute(sql, &[&self.options.tenant, &log.agent, &log.file]).await?;
         Ok(())
+    }
+
+    /// Waits until what was read of a log cannot be lost by a failover.
+    async fn settle(&self, log: &LogName) -> Result<()> {
+        let params: &crate::Params<'_> = &[&self.options.tenant, &log.agent, &log.file];
+        self.query(SETTLE, params).await.map(drop)
     }
 
     /// Whether the log has these lines from number `from` on.

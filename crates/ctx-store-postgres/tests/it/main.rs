@@ -3,6 +3,7 @@
 mod conformance;
 mod refused;
 mod silent;
+mod standby;
 mod tenants;
 
 use std::time::Duration;
