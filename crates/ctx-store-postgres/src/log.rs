@@ -52,18 +52,29 @@ const CREATE: &str = concat!(
 const HEAD: &str =
     "select generation, lines from ctx.log where tenant = $1 and agent = $2 and file = $3";
 
-/// Locks a log. That is a write: its commit waits until a synchronous standby has all that was
-/// committed before. What a crashed server reads again may not be there yet.
-const SETTLE: &str = "select from ctx.log where tenant = $1 and agent = $2 and file = $3 for share";
-
 /// The lines from `$4` on: the first one, and those that end within `$5` bytes.
-const READ: &str = "
-    select id, body from (
-        select id, body, seq, sum(length(body)) over (order by seq) as bytes
-        from ctx.line where tenant = $1 and agent = $2 and file = $3 and seq >= $4::bigint and seq < $4 + 10000
-    ) as next
-    where bytes <= $5::bigint or seq = $4
-    order by seq";
+macro_rules! lines {
+    () => {
+        "select id, body from (
+            select id, body, seq, sum(length(body)) over (order by seq) as bytes
+            from ctx.line where tenant = $1 and agent = $2 and file = $3
+                and seq >= $4::bigint and seq < $4 + 10000
+        ) as next
+        where (bytes <= $5::bigint or seq = $4)"
+    };
+}
+
+const READ: &str = concat!(lines!(), " order by seq");
+
+/// The same, with a lock of the log. That is a write: its commit waits until a synchronous standby
+/// has all that it read. After a crash, a server also shows what no standby has.
+const READ_SETTLED: &str = concat!(
+    "with locked as materialized (
+        select from ctx.log where tenant = $1 and agent = $2 and file = $3 for share
+    ) ",
+    lines!(),
+    " and exists (select from locked) order by seq"
+);
 
 /// The holder of a session that is held under another epoch, or is not held.
 const HOLDER: &str = "
@@ -120,7 +131,6 @@ impl SessionLogs for PostgresStore {
         if found.is_some_and(|head| head.generation == at.generation && head.lines >= after.lines)
             && self.has(log, at.lines, lines).await?
         {
-            self.settle(log).await?;
             return Ok(after);
         }
         self.check_lease(lease).await?;
@@ -133,10 +143,7 @@ impl SessionLogs for PostgresStore {
     }
 
     async fn read(&self, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let (tenant, from) = (&self.options.tenant, signed(from));
-        let rows = self.query(READ, &[tenant, &log.agent, &log.file, &from, &most]).await?;
-        Ok(rows.iter().map(|row| Line { id: row.get(0), bytes: row.get(1) }).collect())
+        self.lines(READ, log, from, most).await
     }
 
     async fn replace(
@@ -158,7 +165,6 @@ impl SessionLogs for PostgresStore {
         let found = self.head(log).await?;
         // The call may be a repetition.
         if found == Some(after) && self.has(log, 0, lines).await? {
-            self.settle(log).await?;
             return Ok(after);
         }
         self.check_lease(lease).await?;
@@ -248,18 +254,19 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Waits until what was read of a log cannot be lost by a failover.
-    async fn settle(&self, log: &LogName) -> Result<()> {
-        let params: &crate::Params<'_> = &[&self.options.tenant, &log.agent, &log.file];
-        self.query(SETTLE, params).await.map(drop)
+    async fn lines(&self, sql: &str, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let (tenant, from) = (&self.options.tenant, signed(from));
+        let rows = self.query(sql, &[tenant, &log.agent, &log.file, &from, &most]).await?;
+        Ok(rows.iter().map(|row| Line { id: row.get(0), bytes: row.get(1) }).collect())
     }
 
-    /// Whether the log has these lines from number `from` on.
+    /// Whether the log has these lines from number `from` on, and cannot lose them by a failover.
     async fn has(&self, log: &LogName, from: u64, lines: &[Line]) -> Result<bool> {
         let mut at = 0;
         while at < lines.len() {
             let bytes = lines[at..].iter().map(|line| line.bytes.len()).sum();
-            let found = self.read(log, from + at as u64, bytes).await?;
+            let found = self.lines(READ_SETTLED, log, from + at as u64, bytes).await?;
             if found.is_empty()
                 || !lines[at..].starts_with(&found[..found.len().min(lines.len() - at)])
             {

@@ -1,5 +1,7 @@
 //! The store on a real server.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod conformance;
 mod refused;
 mod silent;
