@@ -9,6 +9,10 @@ use crate::{PostgresStore, signed, unsigned};
 const GET: &str =
     "select version, entry from ctx.session where tenant = $1 and agent = $2 and key = $3";
 
+/// The same, as a write: its commit waits for a synchronous standby.
+const SETTLE: &str = "
+    select version, entry from ctx.session where tenant = $1 and agent = $2 and key = $3 for share";
+
 const CREATE: &str = "
     insert into ctx.session (tenant, agent, key, version, entry) values ($1, $2, $3, 1, $4)
     on conflict do nothing returning version";
@@ -31,13 +35,7 @@ const RETIRE: &str = "
 #[async_trait]
 impl Directory for PostgresStore {
     async fn get(&self, session: &SessionName) -> Result<Option<DirectoryEntry>> {
-        let SessionName { agent, key } = session;
-        let rows = self.query(GET, &[&self.options.tenant, agent, key]).await?;
-        let entry = |row: &tokio_postgres::Row| DirectoryEntry {
-            version: unsigned(row.get(0)),
-            json: row.get(1),
-        };
-        Ok(rows.first().map(entry))
+        self.entry(GET, session).await
     }
 
     async fn compare_and_put(
@@ -56,7 +54,7 @@ impl Directory for PostgresStore {
         }
         // The call may be a repetition.
         let next = seen.unwrap_or_default() + 1;
-        match self.get(session).await? {
+        match self.entry(SETTLE, session).await? {
             Some(entry) if entry.version == next && entry.json == json => Ok(next),
             _ => Err(changed_entry(session)),
         }
@@ -89,5 +87,17 @@ impl Directory for PostgresStore {
             return Err(changed_entry(session));
         }
         Ok(())
+    }
+}
+
+impl PostgresStore {
+    async fn entry(&self, sql: &str, session: &SessionName) -> Result<Option<DirectoryEntry>> {
+        let SessionName { agent, key } = session;
+        let rows = self.query(sql, &[&self.options.tenant, agent, key]).await?;
+        let entry = |row: &tokio_postgres::Row| DirectoryEntry {
+            version: unsigned(row.get(0)),
+            json: row.get(1),
+        };
+        Ok(rows.first().map(entry))
     }
 }

@@ -53,13 +53,28 @@ const HEAD: &str =
     "select generation, lines from ctx.log where tenant = $1 and agent = $2 and file = $3";
 
 /// The lines from `$4` on: the first one, and those that end within `$5` bytes.
-const READ: &str = "
-    select id, body from (
-        select id, body, seq, sum(length(body)) over (order by seq) as bytes
-        from ctx.line where tenant = $1 and agent = $2 and file = $3 and seq >= $4::bigint and seq < $4 + 10000
-    ) as next
-    where bytes <= $5::bigint or seq = $4
-    order by seq";
+macro_rules! lines {
+    () => {
+        "select id, body from (
+            select id, body, seq, sum(length(body)) over (order by seq) as bytes
+            from ctx.line where tenant = $1 and agent = $2 and file = $3
+                and seq >= $4::bigint and seq < $4 + 10000
+        ) as next
+        where (bytes <= $5::bigint or seq = $4)"
+    };
+}
+
+const READ: &str = concat!(lines!(), " order by seq");
+
+/// The same, with a lock of the log. That is a write: its commit waits until a synchronous standby
+/// has all that it read. After a crash, a server also shows what no standby has.
+const READ_SETTLED: &str = concat!(
+    "with locked as materialized (
+        select from ctx.log where tenant = $1 and agent = $2 and file = $3 for share
+    ) ",
+    lines!(),
+    " and exists (select from locked) order by seq"
+);
 
 /// The holder of a session that is held under another epoch, or is not held.
 const HOLDER: &str = "
@@ -105,13 +120,13 @@ impl SessionLogs for PostgresStore {
             &ids,
             &bodies,
         ];
-        match self.query(sql, params).await {
+        let is_refused = match self.query(sql, params).await {
             Ok(rows) if rows.len() == lines.len() => return Ok(after),
-            Ok(_) => {}
+            Ok(_) => true,
             // An earlier attempt may have been committed, so that the same ids exist.
-            Err(error) if is_duplicate(&error) => {}
+            Err(error) if is_duplicate(&error) => false,
             Err(error) => return Err(error),
-        }
+        };
         let found = self.head(log).await?;
         if found.is_some_and(|head| head.generation == at.generation && head.lines >= after.lines)
             && self.has(log, at.lines, lines).await?
@@ -119,14 +134,16 @@ impl SessionLogs for PostgresStore {
             return Ok(after);
         }
         self.check_lease(lease).await?;
+        let is_unmoved = found.map_or(at == LogHead::NEW, |head| head == at && at != LogHead::NEW);
+        if is_refused && is_unmoved {
+            // The lease had expired, and was renewed since.
+            return self.append(lease, log, at, lines).await;
+        }
         Err(moved_head(log, at, found))
     }
 
     async fn read(&self, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let (tenant, from) = (&self.options.tenant, signed(from));
-        let rows = self.query(READ, &[tenant, &log.agent, &log.file, &from, &most]).await?;
-        Ok(rows.iter().map(|row| Line { id: row.get(0), bytes: row.get(1) }).collect())
+        self.lines(READ, log, from, most).await
     }
 
     async fn replace(
@@ -237,12 +254,19 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Whether the log has these lines from number `from` on.
+    async fn lines(&self, sql: &str, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let (tenant, from) = (&self.options.tenant, signed(from));
+        let rows = self.query(sql, &[tenant, &log.agent, &log.file, &from, &most]).await?;
+        Ok(rows.iter().map(|row| Line { id: row.get(0), bytes: row.get(1) }).collect())
+    }
+
+    /// Whether the log has these lines from number `from` on, and cannot lose them by a failover.
     async fn has(&self, log: &LogName, from: u64, lines: &[Line]) -> Result<bool> {
         let mut at = 0;
         while at < lines.len() {
             let bytes = lines[at..].iter().map(|line| line.bytes.len()).sum();
-            let found = self.read(log, from + at as u64, bytes).await?;
+            let found = self.lines(READ_SETTLED, log, from + at as u64, bytes).await?;
             if found.is_empty()
                 || !lines[at..].starts_with(&found[..found.len().min(lines.len() - at)])
             {

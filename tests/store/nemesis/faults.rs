@@ -26,10 +26,12 @@ pub(crate) enum Nemesis {
     FailOver,
     /// The same, after the standby was not reached for longer than a statement may run.
     IsolatedFailOver,
+    /// The same, after the primary crashed and came back with writes that the standby lacks.
+    CrashedFailOver,
 }
 
 /// All of them.
-const ALL: [Nemesis; 8] = [
+const ALL: [Nemesis; 9] = [
     Nemesis::Kill,
     Nemesis::Pause,
     Nemesis::Cut(Network::Cut),
@@ -38,6 +40,7 @@ const ALL: [Nemesis; 8] = [
     Nemesis::Crash,
     Nemesis::FailOver,
     Nemesis::IsolatedFailOver,
+    Nemesis::CrashedFailOver,
 ];
 
 impl Nemesis {
@@ -79,6 +82,13 @@ impl Nemesis {
             Self::IsolatedFailOver => {
                 database.set_replication(Network::Silent);
                 tokio::time::sleep(milliseconds(random, 2500..=4000)).await;
+                database.fail_over();
+            }
+            Self::CrashedFailOver => {
+                database.set_replication(Network::Silent);
+                tokio::time::sleep(milliseconds(random, 500..=1500)).await;
+                database.crash();
+                tokio::time::sleep(milliseconds(random, 1000..=3000)).await;
                 database.fail_over();
             }
         }

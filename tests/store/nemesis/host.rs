@@ -132,7 +132,7 @@ fn failed(error: &Error) -> Answer {
     }
 }
 
-/// Writes an answer. If nobody reads it, the host is about to end.
+/// Writes an answer. If it cannot be read, the host is about to end.
 fn say(id: u64, answer: &Answer) {
     let line = serde_json::to_string(&(id, answer)).unwrap() + "\n";
     let mut out = std::io::stdout().lock();

@@ -1,9 +1,12 @@
 //! The store on a real server.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod conformance;
 mod isolation;
 mod refused;
 mod silent;
+mod standby;
 mod tenants;
 
 use std::time::Duration;
