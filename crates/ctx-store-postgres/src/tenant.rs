@@ -51,3 +51,57 @@ impl PostgresStore {
         Ok(rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use ctx_store::{Directory, SessionName};
+    use ctx_testkit::postgres::PostgresServer;
+    use tokio_postgres::SimpleQueryMessage;
+
+    use crate::{Options, PostgresStore, migrate};
+
+    /// Polls a call until it is done, `most` times at the most, and drops it.
+    async fn drop_after<T>(most: usize, call: impl Future<Output = T>) {
+        let (mut call, mut polls) = (pin!(call), 0);
+        let polled = poll_fn(|context| {
+            polls += 1;
+            match call.as_mut().poll(context) {
+                Poll::Pending if polls < most => Poll::Pending,
+                _ => Poll::Ready(()),
+            }
+        });
+        polled.await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_call_leaves_no_tenant_on_its_connection() {
+        let Some(server) = PostgresServer::start() else { return };
+        migrate(&server.url("postgres")).await.unwrap();
+        server.sql("create role ctx login in role ctx_app");
+        let options = Options { connections: 1, ..Options::default() };
+        let store = PostgresStore::open(&server.url("ctx"), options).await.unwrap();
+        let session = SessionName { agent: "main".into(), key: "k".into() };
+        for call in 0..60 {
+            let polls = call / 3 + 1;
+            match call % 3 {
+                0 => drop_after(polls, store.erase_tenant()).await,
+                1 => drop_after(polls, store.compare_and_put(&session, None, "{}")).await,
+                _ => drop_after(polls, store.get(&session)).await,
+            }
+            let client = store.client().await.unwrap();
+            // In a transaction that was open before, its time is earlier than the statement's.
+            let left = "select coalesce(current_setting('ctx.tenant', true), ''),
+                now() = statement_timestamp()";
+            let rows = client.simple_query(left).await.unwrap();
+            let row = rows.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some([row.get(0), row.get(1)]),
+                _ => None,
+            });
+            assert_eq!(row, Some([Some(""), Some("t")]), "call {call}");
+        }
+    }
+}

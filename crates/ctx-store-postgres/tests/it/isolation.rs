@@ -175,15 +175,16 @@ impl Actor {
 
     /// Starts something for a tenant and drops it.
     async fn break_off(&mut self, own: usize) {
-        let polls = self.random.within(1..=4);
+        let (most, mut polls) = (self.random.within(1..=6), 0);
         let mut act = pin!(self.act(own));
-        for _ in 0..polls {
-            let is_done = poll_fn(|context| Poll::Ready(act.as_mut().poll(context).is_ready()));
-            if is_done.await {
-                return;
+        let polled = poll_fn(|context| {
+            polls += 1;
+            match act.as_mut().poll(context) {
+                Poll::Pending if polls < most => Poll::Pending,
+                _ => Poll::Ready(()),
             }
-            tokio::task::yield_now().await;
-        }
+        });
+        polled.await;
     }
 
     /// Reads as a tenant that has no rows.
