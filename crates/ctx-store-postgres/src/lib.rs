@@ -22,6 +22,7 @@ mod error;
 mod lease;
 mod log;
 mod schema;
+mod tenant;
 
 use std::fmt;
 use std::time::Duration;
@@ -122,11 +123,7 @@ impl PostgresStore {
     /// a schema of another version, and a role that bypasses row level security;
     /// [`ErrorKind::Upstream`] if the database cannot be reached, refuses the login or is read-only.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
-        if options.tenant.trim().is_empty() {
-            return Err(Error::new(ErrorKind::Config, "the tenant has no name")
-                .with("key", "store.tenant")
-                .hint("name it, or leave the key out"));
-        }
+        check_tenant(&options.tenant)?;
         let pool = connect::pool(url, &options)?;
         let store = Self { pool, options };
         schema::check(&*store.client().await.map_err(Failure::into_error)?).await?;
@@ -185,6 +182,15 @@ impl PostgresStore {
 
     fn statement_timeout(&self) -> String {
         format!("{}ms", self.options.statement_timeout.as_millis())
+    }
+}
+
+fn check_tenant(name: &str) -> Result<()> {
+    match name.trim() {
+        "" => Err(Error::new(ErrorKind::Config, "the tenant has no name")
+            .with("key", "store.tenant")
+            .hint("name it, or leave the key out")),
+        _ => Ok(()),
     }
 }
 

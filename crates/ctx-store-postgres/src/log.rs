@@ -165,7 +165,7 @@ impl SessionLogs for PostgresStore {
 
 impl PostgresStore {
     /// Begins a transaction of the tenant.
-    async fn transaction<'a>(
+    pub(crate) async fn transaction<'a>(
         &self,
         client: &'a mut deadpool_postgres::Client,
     ) -> Result<deadpool_postgres::Transaction<'a>, Failure> {

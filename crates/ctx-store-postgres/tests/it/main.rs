@@ -1,6 +1,7 @@
 //! The store on a real server.
 
 mod conformance;
+mod isolation;
 mod refused;
 mod tenants;
 
