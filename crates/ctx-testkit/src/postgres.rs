@@ -25,8 +25,15 @@ pub struct PostgresServer {
     programs: PathBuf,
     folder: TempDir,
     port: u16,
+    settings: &'static [&'static str],
     process: Child,
 }
+
+/// The settings of a server for tests: small, and without syncs.
+const QUICK: &[&str] = &["fsync=off", "shared_buffers=16MB"];
+
+/// The settings of a server for benchmarks, which syncs what it commits.
+const DURABLE: &[&str] = &["shared_buffers=256MB", "max_wal_size=4GB", "max_connections=200"];
 
 impl PostgresServer {
     /// Starts a server; `None` if none is installed, and the test is [`skipped`].
@@ -36,15 +43,25 @@ impl PostgresServer {
     /// If it does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
+        Self::with(QUICK)
+    }
+
+    /// Starts a server that syncs what it commits, for benchmarks; `None` if none is installed.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    #[must_use]
+    pub fn durable() -> Option<Self> {
+        Self::with(DURABLE)
+    }
+
+    fn with(settings: &'static [&'static str]) -> Option<Self> {
         let Some(programs) = programs() else {
             skipped(&format!("PostgreSQL is not installed ({PROGRAMS} may name its folder)"));
             return None;
         };
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        #[cfg(unix)]
-        if is_root() {
-            std::os::unix::fs::chown(folder.path(), Some(USER), Some(USER)).expect("root may");
-        }
+        let folder = own_folder();
         let data = folder.path().join("data");
         let made = program(&programs, "initdb")
             .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D"])
@@ -53,11 +70,53 @@ impl PostgresServer {
             .output()
             .expect("initdb can be run");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        Some(Self::run(programs, folder, settings))
+    }
+
+    /// Starts a standby that has each commit before it is answered.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let folder = own_folder();
+        let copied = self
+            .program("pg_basebackup")
+            .args(["-R", "--checkpoint=fast", "-d", &self.url("postgres"), "-D"])
+            .arg(folder.path().join("data"))
+            .output()
+            .expect("pg_basebackup can be run");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let standby = Self::run(self.programs.clone(), folder, self.settings);
+        self.sql("alter system set synchronous_standby_names = '*'");
+        self.sql("select pg_reload_conf()");
+        let until = Instant::now() + PATIENCE;
+        while self.sql("select count(*) from pg_stat_replication where sync_state = 'sync'") != "1"
+        {
+            assert!(Instant::now() < until, "the standby does not follow");
+        }
+        standby
+    }
+
+    fn run(programs: PathBuf, folder: TempDir, settings: &'static [&'static str]) -> Self {
         let port = free_port();
-        let process = run(&programs, folder.path(), port);
-        let mut server = Self { programs, folder, port, process };
+        let process = run(&programs, folder.path(), port, settings);
+        let mut server = Self { programs, folder, port, settings, process };
         server.wait();
-        Some(server)
+        server
+    }
+
+    /// Returns the folder that the server's user may write.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Returns a command of the server, such as `pgbench`, run by the server's user.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Command {
+        program(&self.programs, name)
     }
 
     /// Returns the URL of its database, for a role.
@@ -72,7 +131,8 @@ impl PostgresServer {
     ///
     /// If that fails.
     pub fn sql(&self, sql: &str) -> String {
-        let done = program(&self.programs, "psql")
+        let done = self
+            .program("psql")
             .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"])
             .arg(self.url("postgres"))
             .args(["-c", sql])
@@ -90,13 +150,14 @@ impl PostgresServer {
 
     /// Starts the server again, with the same data.
     pub fn restart(&mut self) {
-        self.process = run(&self.programs, self.folder.path(), self.port);
+        self.process = run(&self.programs, self.folder.path(), self.port, self.settings);
         self.wait();
     }
 
     fn control(&self, args: &[&str]) {
         let data = self.folder.path().join("data");
-        let ended = program(&self.programs, "pg_ctl")
+        let ended = self
+            .program("pg_ctl")
             .args(args)
             .arg("-D")
             .arg(data)
@@ -110,7 +171,8 @@ impl PostgresServer {
     fn wait(&mut self) {
         let until = Instant::now() + PATIENCE;
         loop {
-            let ready = program(&self.programs, "pg_isready")
+            let ready = self
+                .program("pg_isready")
                 .args(["-q", "-t", "1", "-h", "127.0.0.1", "-p", &self.port.to_string()])
                 .status();
             if ready.is_ok_and(|status| status.success()) {
@@ -131,14 +193,25 @@ impl Drop for PostgresServer {
     }
 }
 
-fn run(programs: &Path, folder: &Path, port: u16) -> Child {
+/// Returns a folder of the user that runs the server.
+fn own_folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    #[cfg(unix)]
+    if is_root() {
+        std::os::unix::fs::chown(folder.path(), Some(USER), Some(USER)).expect("root may");
+    }
+    folder
+}
+
+fn run(programs: &Path, folder: &Path, port: u16, settings: &[&str]) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log"));
     program(programs, "postgres")
         .arg("-D")
         .arg(folder.join("data"))
         .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k"])
         .arg(folder)
-        .args(["-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "log_min_messages=fatal"])
+        .args(["-c", "log_min_messages=fatal"])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .stdout(Stdio::null())
         .stderr(log.expect("the folder is writable"))
         .spawn()
