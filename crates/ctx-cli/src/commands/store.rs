@@ -55,7 +55,7 @@ fn run_migrate(global: &Global, args: &InStore, out: &Out) -> anyhow::Result<Exi
         .while_waiting("migrating", || setup::block_on(migrate(url)))
         .map(|(before, after)| Migrated { before, after })?;
     out.report(args.json, &migrated, |migrated, out| {
-        Ok(match (migrated.before, migrated.after) {
+        match (migrated.before, migrated.after) {
             (before, after) if before == after => {
                 out.line(format!("the schema has version {after} already"))?;
             }
@@ -67,7 +67,8 @@ fn run_migrate(global: &Global, args: &InStore, out: &Out) -> anyhow::Result<Exi
                 );
             }
             (before, after) => out.line(format!("migrated the schema from {before} to {after}"))?,
-        })
+        }
+        Ok(())
     })
 }
 

@@ -155,14 +155,14 @@ impl SharedMemory {
         .await?;
         self.segments = known;
         for page in new.chunks(PAGE) {
-            let records: Vec<Record> = page.iter().filter_map(|s| record(s.id, s)).collect();
+            let records: Vec<Record> = page.iter().filter_map(|s| record(&s.id, s)).collect();
             store.put(agent, RecordKind::Segment, &records).await?;
             self.segments.extend(page.iter().map(|segment| segment.id));
         }
         let Some(facts) = &memory.facts else { return Ok(()) };
         let changed: Vec<Record> = {
             let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
-            let records = facts.facts().filter_map(|fact| record(fact.id, fact));
+            let records = facts.facts().filter_map(|fact| record(&fact.id, fact));
             records.filter(|record| self.facts.get(&record.id) != Some(&record.bytes)).collect()
         };
         for page in changed.chunks(PAGE) {
@@ -173,7 +173,7 @@ impl SharedMemory {
     }
 }
 
-fn record(id: impl ToString, value: &impl Serialize) -> Option<Record> {
+fn record(id: &impl ToString, value: &impl Serialize) -> Option<Record> {
     Some(Record { id: id.to_string(), bytes: serde_json::to_vec(value).ok()? })
 }
 

@@ -40,7 +40,7 @@ pub struct SkippedSession {
 }
 
 impl TransferReport {
-    fn add(&mut self, key: impl ToString, lines: Result<u64>) {
+    fn add(&mut self, key: &impl ToString, lines: Result<u64>) {
         match lines {
             Ok(lines) => {
                 self.sessions += 1;
