@@ -1,5 +1,8 @@
 //! Sessions that two hosts share on PostgreSQL. A host has a home and a runtime of its own.
 
+// Test helpers may unwrap.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,7 +44,7 @@ impl Timer for Asleep {
     }
 
     async fn sleep(&self, _: Duration) {
-        std::future::pending().await
+        std::future::pending().await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The store on a real server.
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
 
 mod conformance;
 mod isolation;
