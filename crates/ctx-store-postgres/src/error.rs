@@ -43,8 +43,8 @@ impl Failure {
     /// Whether the same call may succeed later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Silent(_) => true,
-            Self::Busy | Self::Lasting(_) => false,
+            Self::Silent(_) | Self::Busy => true,
+            Self::Lasting(_) => false,
             Self::Database(error) => match error.code() {
                 None => is_broken(error),
                 Some(code) => [

@@ -23,7 +23,7 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
-use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, SessionName};
+use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, Renewal, SessionName};
 
 use crate::memory::AgentMemory;
 use crate::sync::{locked, spawn_blocking};
@@ -191,8 +191,18 @@ impl SharedSession {
     ///
     /// [`ErrorKind::Locked`] if another host has taken the session over; the errors of the store.
     pub(crate) async fn commit(&self, path: &Path) -> Result<()> {
+        let (store, lease) = (&*self.sessions.store, self.lease.lease());
         let mut state = self.state.lock().await;
-        state.log.commit(&*self.sessions.store, &self.lease.lease(), path).await
+        match state.log.commit(store, &lease, path).await {
+            // The lease may have expired without another host taking the session.
+            Err(error) if error.kind() == ErrorKind::Locked => {
+                match store.renew(std::slice::from_ref(&lease)).await?.first() {
+                    Some(Renewal::Kept { .. }) => state.log.commit(store, &lease, path).await,
+                    _ => Err(error),
+                }
+            }
+            done => done,
+        }
     }
 
     /// Saves the session's entry if it changed; unless it `must`, not too often.

@@ -44,7 +44,7 @@ impl Timer for Asleep {
     }
 
     async fn sleep(&self, _: Duration) {
-        std::future::pending().await;
+        std::future::pending::<()>().await;
     }
 }
 
