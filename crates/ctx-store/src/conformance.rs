@@ -84,6 +84,7 @@ fn refused<T: std::fmt::Debug>(got: Result<T, Error>, kind: ErrorKind, what: &st
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
 fn failed(error: Error) -> Violation {
     format!("a call failed: {error}")
 }

@@ -1,5 +1,7 @@
 //! The store on a real server.
 
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
+
 mod conformance;
 mod isolation;
 mod refused;

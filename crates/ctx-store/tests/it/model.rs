@@ -9,7 +9,8 @@ use stateright::{Checker, Model, Property};
 /// The number of hosts.
 const HOSTS: usize = 3;
 
-/// The bounds of the two checks: sessions and steps. Sessions meet only in renewals.
+/// The bounds of the two checks: sessions and steps. Sessions meet only in renewals. The first has
+/// 420,384 states, the second 864,085.
 const BOUNDS: [(usize, usize); 2] = [(2, 9), (1, 12)];
 
 const ONE_WRITER: &str = "at most one host can append to a session";
@@ -250,7 +251,6 @@ impl Model for Protocol {
 fn found(protocol: Protocol, steps: usize) -> Vec<&'static str> {
     // The first state counts, too. With one thread, each state is reached by a shortest path.
     let checker = protocol.checker().target_max_depth(steps + 1).threads(1).spawn_bfs().join();
-    println!("{} states in {steps} steps", checker.unique_state_count());
     checker.discoveries().into_keys().collect()
 }
 
