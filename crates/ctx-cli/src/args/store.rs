@@ -35,7 +35,7 @@ pub(crate) struct InStore {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckStore {
-    /// Run the behaviour suite; it leaves rows of agents named `check-...`
+    /// Run the behaviour suite, in a tenant of its own that it erases
     #[arg(long)]
     pub(crate) conformance: bool,
     #[command(flatten)]

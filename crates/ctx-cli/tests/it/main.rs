@@ -56,6 +56,7 @@ mod serve;
 mod sessions;
 mod setup;
 mod stats;
+mod store;
 mod support;
 mod undo;
 mod workspace;

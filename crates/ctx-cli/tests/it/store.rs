@@ -1,0 +1,120 @@
+//! `ctx store`, on a real PostgreSQL.
+
+use std::path::Path;
+
+use ctx_testkit::postgres::PostgresServer;
+
+use crate::support::{Ran, Room, text};
+
+struct Store {
+    server: PostgresServer,
+    room: Room,
+}
+
+impl Store {
+    /// A server with the schema and a role for the program.
+    fn new() -> Option<Self> {
+        let server = PostgresServer::start()?;
+        let store = Self { server, room: Room::new() };
+        let owner = store.server.url("postgres");
+        let ran = store.run(&["store", "migrate", "--url", &owner]);
+        assert!(ran.stdout.contains("created the schema"), "{}{}", ran.stdout, ran.stderr);
+        store.server.sql("create role ctx login in role ctx_app");
+        Some(store)
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.run_in(&self.room, args)
+    }
+
+    /// Runs a command with the home of another room.
+    fn run_in(&self, room: &Room, args: &[&str]) -> Ran {
+        Ran::of(room.command(args).env("CTX_STORE_URL", self.server.url("ctx")))
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
+        ran.stdout
+    }
+}
+
+/// Returns the names and bytes of an agent's transcripts.
+fn transcripts(home: &Path) -> Vec<(String, Vec<u8>)> {
+    let folder = std::fs::read_dir(home.join("agents/demo/sessions")).expect("a folder");
+    let mut all: Vec<_> = folder
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read(path).expect("it is readable"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn the_store_is_checked_and_sessions_go_there_and_back_unchanged() {
+    let Some(store) = Store::new() else { return };
+    let checked = store.ok(&["store", "check", "--conformance"]);
+    assert!(checked.contains("ok       a lease has one holder"), "{checked}");
+    assert!(!checked.contains("VIOLATED") && checked.contains("can be used"), "{checked}");
+    // Two sessions of this home, before it has a store.
+    for (session, message) in [("one", "the port is 7431"), ("two", "\u{e4}\u{4e2d}")] {
+        let ran = store.room.ctx(&["chat", "--demo", "-s", session, "-p", message]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    for _ in 0..2 {
+        let imported = store.ok(&["store", "import"]);
+        assert!(imported.contains("imported 2 sessions"), "{imported}");
+    }
+    let (copy, home) = (store.room.path("copy"), store.room.path(""));
+    for _ in 0..2 {
+        let exported = store.ok(&["store", "export", "-o", text(&copy)]);
+        assert!(exported.contains("exported 2 sessions"), "{exported}");
+    }
+    assert_eq!(transcripts(&copy), transcripts(&home));
+    // Another host continues one of them.
+    let other = Room::new();
+    let ran = store.run_in(&other, &["chat", "--demo", "-s", "one", "-p", "which port?"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let [(_, session)] = &*transcripts(&other.path("")) else { panic!("one session") };
+    let session = String::from_utf8_lossy(session);
+    assert!(session.contains("7431") && session.contains("which port?"), "{session}");
+    let imported = store.run(&["store", "import"]);
+    assert_eq!(imported.code, Some(1));
+    assert!(
+        imported.stderr.contains("it went on elsewhere") || imported.stderr.contains("other lines")
+    );
+    let status: serde_json::Value =
+        serde_json::from_str(&store.ok(&["store", "status", "--json"])).expect("JSON");
+    assert_eq!((&status["sessions"], &status["leases"]), (&2.into(), &serde_json::json!([])));
+    let refused = store.run(&["memory", "forget", "--matching", "7431", "--yes"]);
+    assert!(refused.stderr.contains("a shared store would keep"), "{}", refused.stderr);
+    let unconfirmed = store.run(&["store", "erase"]);
+    assert!(unconfirmed.stderr.contains("--confirm default"), "{}", unconfirmed.stderr);
+    assert!(store.ok(&["store", "erase", "--confirm", "default"]).contains("erased"));
+    assert!(store.ok(&["store", "status"]).contains("0 sessions"));
+}
+
+#[test]
+fn damaged_rows_are_listed() {
+    let Some(store) = Store::new() else { return };
+    for session in ["one", "two"] {
+        let args = ["chat", "--demo", "-s", session, "-p", "hello"];
+        assert_eq!(store.run(&args).code, Some(0));
+    }
+    assert!(store.ok(&["store", "check"]).contains("can be used"));
+    store
+        .server
+        .sql("delete from ctx.line where seq = 1 and file = (select min(file) from ctx.log)");
+    store.server.sql("update ctx.session set entry = '{' where key like '%two'");
+    let checked = store.run(&["store", "check"]);
+    assert_eq!(checked.code, Some(1));
+    for found in ["damaged log: demo/", "damaged entry: agent:demo:explicit:two"] {
+        assert!(checked.stdout.contains(found), "{}", checked.stdout);
+    }
+    let ran = store.run(&["chat", "--demo", "-s", "two", "-p", "hello"]);
+    assert!(ran.stderr.contains("entry in the shared store is damaged"), "{}", ran.stderr);
+}
