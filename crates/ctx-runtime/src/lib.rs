@@ -22,7 +22,6 @@ mod memory;
 mod models;
 mod runtime;
 mod session;
-pub mod shared;
 mod spec;
 mod stores;
 mod sync;

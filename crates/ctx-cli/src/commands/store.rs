@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_model::TokioTimer;
-use ctx_runtime::shared::{TransferReport, export, import};
 use ctx_session::Home;
+use ctx_shared::{TransferReport, export, import};
 use ctx_store::{AnyStore, Directory};
 use ctx_store_postgres::{PostgresStore, StoreConfig, StoreStatus, migrate};
 use ctx_terminal::failure::misuse;

@@ -18,6 +18,7 @@ use ctx_memory::facts::{FactStore, LearnOutcome, Scope, SourceMessage, find_fact
 use ctx_memory::{Config, EmbeddingModel, Memory, MemorySettings, SessionMemory, Vectors};
 use ctx_search::vectors::Embedding;
 use ctx_search::{HashEmbedder, Segment, VectorModel};
+use ctx_shared::HostMemory;
 
 use crate::models::vector_model;
 use crate::spec::Resolved;
@@ -130,9 +131,10 @@ impl AgentMemory {
         memory
     }
 
-    /// Returns its folder, if it is on disk and used by turns.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref().filter(|_| self.config.enabled)
+    /// Returns its files for a shared store, if it is on disk and used by turns.
+    pub(crate) fn on_disk(&self) -> Option<HostMemory> {
+        let folder = self.folder.clone().filter(|_| self.config.enabled)?;
+        Some(HostMemory { folder, memory: self.memory.clone(), facts: self.facts.clone() })
     }
 
     /// Adds models that extract facts from archived messages, when

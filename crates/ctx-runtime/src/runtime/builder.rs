@@ -11,6 +11,7 @@ use ctx_core::{
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_model::TokioTimer;
 use ctx_session::{GroupCommit, Home, RandomIds, clock};
+use ctx_shared::SharedSessions;
 use ctx_store::{AnyStore, HostOptions};
 use ctx_workspace::WorkspaceAccess;
 use serde_json::json;
@@ -19,7 +20,6 @@ use super::{Inner, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
 use crate::lifecycle::{Lifecycle, Resets};
 use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessions};
-use crate::shared::SharedSessions;
 
 /// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];

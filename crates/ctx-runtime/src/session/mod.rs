@@ -27,8 +27,8 @@ use ctx_core::{
 };
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{NewEntry, SessionLog};
+use ctx_shared::SharedSession;
 
-use crate::shared::SharedSession;
 use crate::spec::Resolved;
 use crate::sync::{locked, spawn_blocking};
 use lease::SessionLease;

@@ -15,6 +15,7 @@ use ctx_core::{
 use ctx_engine_registry::Registry;
 use ctx_session::key::SessionKey;
 use ctx_session::{GroupCommit, Home};
+use ctx_shared::SharedSessions;
 use ctx_workspace::WorkspaceAccess;
 
 use super::idle::IdleSessions;
@@ -25,7 +26,6 @@ use super::{
 use crate::host::LayerCounts;
 use crate::lifecycle::{Lifecycle, MaintenanceMode, SessionConfig, SessionTimes};
 use crate::memory::{MakeMemory, MemoryWorker};
-use crate::shared::SharedSessions;
 use crate::sync::{locked, spawn_blocking};
 
 /// The source of the time.
@@ -235,13 +235,17 @@ impl SessionPool {
     /// this host is used as it is; returns a warning for the user.
     pub(crate) async fn fetch_memory(&self, session: &Session) -> Option<String> {
         let (shared, memory) = (self.shared.as_ref()?, self.agents.memory(&session.agent)?);
+        let memory = memory.on_disk()?;
         let fetched = shared.fetch_memory(&session.agent, &memory).await;
         fetched.err().map(|error| format!("memory of other hosts is not up to date: {error}"))
     }
 
     /// Sends what a session's agent has remembered, after all archiving.
     async fn send_memory(&self, session: &Session) {
-        let Some((shared, memory)) = self.shared.as_ref().zip(self.agents.memory(&session.agent))
+        let Some((shared, memory)) = self
+            .shared
+            .as_ref()
+            .zip(self.agents.memory(&session.agent).and_then(|of| of.on_disk()))
         else {
             return;
         };
@@ -309,7 +313,7 @@ impl SessionPool {
 /// Renews leases while the pool exists, and hands idle sessions over to hosts that wait for them.
 async fn keep_leases(pool: Weak<SessionPool>) {
     loop {
-        let leases = pool.upgrade().and_then(|pool| Some(pool.shared.as_ref()?.leases.clone()));
+        let leases = pool.upgrade().and_then(|pool| Some(pool.shared.as_ref()?.leases().clone()));
         let Some(leases) = leases else { return };
         let leaving = leases.renew().await;
         let Some(pool) = pool.upgrade() else { return };

@@ -13,7 +13,7 @@ use ctx_session::SessionLock;
 use ctx_store::{Lease, Line, LogHead, LogName, SharedStore};
 use serde::Deserialize;
 
-use super::EMPTY;
+use crate::EMPTY;
 use crate::sync::spawn_blocking;
 
 /// The size of one answer of the store, in bytes.
@@ -21,8 +21,8 @@ const PAGE: usize = 8 << 20;
 
 /// The part of a log that the store and the file have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CachedLog {
-    pub(super) name: LogName,
+pub(crate) struct CachedLog {
+    pub(crate) name: LogName,
     head: LogHead,
     /// The bytes of the file up to the end of the log.
     bytes: u64,
@@ -30,17 +30,17 @@ pub(super) struct CachedLog {
 
 impl CachedLog {
     /// A log that does not exist yet.
-    pub(super) fn new(name: LogName) -> Self {
+    pub(crate) fn new(name: LogName) -> Self {
         Self { name, head: EMPTY, bytes: 0 }
     }
 
     /// Returns the number of lines in the store.
-    pub(super) fn lines(&self) -> u64 {
+    pub(crate) fn lines(&self) -> u64 {
         self.head.lines
     }
 
     /// Appends the lines to the log that the file has and the log lacks.
-    pub(super) async fn commit(
+    pub(crate) async fn commit(
         &mut self,
         store: &dyn SharedStore,
         lease: &Lease,
@@ -72,7 +72,7 @@ struct CachedFile {
 
 /// Makes the file equal to its log, and returns the log. Lines that the log lacks are moved to
 /// `<file>.unstored-<n>`. A file without a log is new to the store, and stays as it is.
-pub(super) async fn fetch(
+pub(crate) async fn fetch(
     store: &dyn SharedStore,
     name: &LogName,
     path: &Path,
@@ -109,7 +109,7 @@ pub(super) async fn fetch(
 /// # Errors
 ///
 /// [`ErrorKind::Conflict`] if the log has other lines, or more.
-pub(super) async fn beginning(
+pub(crate) async fn beginning(
     store: &dyn SharedStore,
     name: &LogName,
     path: &Path,

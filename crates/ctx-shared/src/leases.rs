@@ -8,7 +8,7 @@ use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::SessionKey;
 use ctx_store::{Acquired, AnyStore, HostOptions, Lease, Renewal, SessionName};
 
-use super::session_name;
+use crate::session_name;
 use crate::sync::locked;
 
 /// The longest wait between two requests for a session that another host holds.
@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(200);
 const RENEWED_AFTER: u32 = 3;
 
 /// The leases of a host.
-pub(crate) struct SharedLeases {
+pub struct SharedLeases {
     store: AnyStore,
     host: String,
     ttl: Duration,
@@ -34,6 +34,8 @@ struct LeaseRecord {
     is_lost: bool,
 }
 
+ctx_core::partial_debug!(SharedLeases, it, host = it.host);
+
 /// A lease of this host. It expires by itself if it is not released: no renewal is made for a lease
 /// that was dropped.
 pub(crate) struct HeldLease {
@@ -43,13 +45,13 @@ pub(crate) struct HeldLease {
 }
 
 impl SharedLeases {
-    pub(super) fn new(store: AnyStore, options: &HostOptions, timer: Arc<dyn Timer>) -> Self {
+    pub(crate) fn new(store: AnyStore, options: &HostOptions, timer: Arc<dyn Timer>) -> Self {
         let (host, ttl, wait) = (options.name.clone(), options.lease, options.wait);
         Self { store, host, ttl, wait, timer, held: Mutex::default() }
     }
 
     /// Waits for the lease of a session. Its holder is asked to hand it over.
-    pub(super) async fn acquire(self: &Arc<Self>, key: &SessionKey) -> Result<HeldLease> {
+    pub(crate) async fn acquire(self: &Arc<Self>, key: &SessionKey) -> Result<HeldLease> {
         let (name, until) = (session_name(key), self.timer.elapsed() + self.wait);
         loop {
             match self.store.acquire(&name, &self.host, self.ttl).await? {
@@ -75,7 +77,7 @@ impl SharedLeases {
 
     /// Waits until the leases have to be renewed, and renews them. Returns the sessions that other
     /// hosts wait for or have taken over.
-    pub(crate) async fn renew(&self) -> Vec<SessionKey> {
+    pub async fn renew(&self) -> Vec<SessionKey> {
         self.timer.sleep(self.ttl / RENEWED_AFTER).await;
         let (keys, leases): (Vec<_>, Vec<_>) =
             locked(&self.held).iter().map(|(key, held)| (key.clone(), held.lease.clone())).unzip();
@@ -108,7 +110,7 @@ impl SharedLeases {
     }
 
     /// Releases a lease. If that fails, it expires.
-    pub(super) async fn release(&self, held: HeldLease) {
+    pub(crate) async fn release(&self, held: HeldLease) {
         let lease = held.lease.clone();
         drop(held);
         if let Err(error) = self.store.release(&lease).await {
@@ -123,23 +125,23 @@ impl SharedLeases {
 }
 
 impl HeldLease {
-    pub(super) fn leases(&self) -> Arc<SharedLeases> {
+    pub(crate) fn leases(&self) -> Arc<SharedLeases> {
         self.leases.clone()
     }
 
-    pub(super) fn session(&self) -> &SessionName {
+    pub(crate) fn session(&self) -> &SessionName {
         &self.lease.session
     }
 
-    pub(super) fn lease(&self) -> Lease {
+    pub(crate) fn lease(&self) -> Lease {
         self.lease.clone()
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.leases.state(self).is_some_and(|state| state.is_wanted)
     }
 
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.leases.state(self).is_none_or(|state| state.is_lost)
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions in a store that several hosts share.
+//! Sessions and memory in a store that several hosts share.
 //!
 //! ```text
 //! lease granted -> entry and lines fetched into the home -> session opened from its file
@@ -8,11 +8,14 @@
 //!
 //! The session's file is a cache of its log in the store. Its lines count once the store has them;
 //! lines after that were never acknowledged, and leave the file when the session is next opened
-//! under a lease ([`cache`]).
+//! under a lease.
+
+#![forbid(unsafe_code)]
 
 mod cache;
 mod leases;
 mod memory;
+mod sync;
 mod transfer;
 
 use std::collections::HashMap;
@@ -25,28 +28,29 @@ use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
 use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, Renewal, SessionName};
 
-use crate::memory::AgentMemory;
-use crate::sync::{locked, spawn_blocking};
 use cache::CachedLog;
-pub(crate) use leases::{HeldLease, SharedLeases};
+use leases::HeldLease;
+pub use leases::SharedLeases;
+pub use memory::HostMemory;
 use memory::SharedMemory;
+use sync::{locked, spawn_blocking};
 pub use transfer::{SkippedSession, TransferReport, export, import};
 
 /// How often an entry that changed is saved while its session is open. The store's own time of the
 /// last append is newer; these are counters.
 const ENTRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The sessions of a runtime in a shared store.
-pub(crate) struct SharedSessions {
+/// The sessions of a host in a shared store.
+pub struct SharedSessions {
     store: AnyStore,
     home: Home,
     timer: Arc<dyn Timer>,
-    pub(crate) leases: Arc<SharedLeases>,
+    leases: Arc<SharedLeases>,
     memories: std::sync::Mutex<HashMap<FileId, Arc<tokio::sync::Mutex<SharedMemory>>>>,
 }
 
 /// A session that this host holds.
-pub(crate) struct SharedSession {
+pub struct SharedSession {
     sessions: Arc<SharedSessions>,
     lease: HeldLease,
     state: tokio::sync::Mutex<SharedState>,
@@ -61,21 +65,22 @@ struct SharedState {
 }
 
 /// A session that was fetched, before its file is opened.
-pub(crate) struct FetchedSession {
+pub struct FetchedSession {
     lease: HeldLease,
     entry: Option<DirectoryEntry>,
     log: Option<CachedLog>,
 }
 
 impl SharedSessions {
-    pub(crate) fn new(
-        store: AnyStore,
-        options: &HostOptions,
-        home: Home,
-        timer: Arc<dyn Timer>,
-    ) -> Self {
+    /// Creates it for the files of a home.
+    pub fn new(store: AnyStore, options: &HostOptions, home: Home, timer: Arc<dyn Timer>) -> Self {
         let leases = SharedLeases::new(store.clone(), options, timer.clone());
         Self { store, home, timer, leases: Arc::new(leases), memories: Default::default() }
+    }
+
+    /// Returns the leases of the host.
+    pub fn leases(&self) -> &Arc<SharedLeases> {
+        &self.leases
     }
 
     /// Waits until this host holds the session, and fetches what its files lack.
@@ -84,7 +89,7 @@ impl SharedSessions {
     ///
     /// [`ErrorKind::Locked`] if another host holds it for too long; the errors of the store, and of
     /// writing the files.
-    pub(crate) async fn fetch(&self, key: &SessionKey) -> Result<FetchedSession> {
+    pub async fn fetch(&self, key: &SessionKey) -> Result<FetchedSession> {
         let lease = self.leases.acquire(key).await?;
         match self.fetch_held(key, lease.session()).await {
             Ok((entry, log)) => Ok(FetchedSession { lease, entry, log }),
@@ -131,7 +136,7 @@ impl SharedSessions {
     /// # Errors
     ///
     /// Those of the store, and of writing the memory. What was fetched before can be recalled.
-    pub(crate) async fn fetch_memory(&self, agent: &FileId, memory: &AgentMemory) -> Result<()> {
+    pub async fn fetch_memory(&self, agent: &FileId, memory: &HostMemory) -> Result<()> {
         let (store, shared) = (&*self.store, self.memory(agent));
         let mut shared = shared.lock().await;
         shared.fetch(store, &*self.timer, agent.as_str(), memory).await
@@ -142,7 +147,7 @@ impl SharedSessions {
     /// # Errors
     ///
     /// Those of the store, and of reading the memory. The next call tries again.
-    pub(crate) async fn send_memory(&self, agent: &FileId, memory: &AgentMemory) -> Result<()> {
+    pub async fn send_memory(&self, agent: &FileId, memory: &HostMemory) -> Result<()> {
         let (store, shared) = (&*self.store, self.memory(agent));
         shared.lock().await.send(store, agent.as_str(), memory).await
     }
@@ -152,7 +157,11 @@ impl SharedSessions {
     }
 
     /// Returns the held session for a file that was opened, which may be a new one.
-    pub(crate) fn opened(
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if the file is not in the folder of the agent's sessions.
+    pub fn opened(
         self: &Arc<Self>,
         fetched: FetchedSession,
         key: &SessionKey,
@@ -168,7 +177,7 @@ impl SharedSessions {
 
 impl FetchedSession {
     /// Gives the session back without opening it.
-    pub(crate) async fn release(self) {
+    pub async fn release(self) {
         let leases = self.lease.leases();
         leases.release(self.lease).await;
     }
@@ -176,12 +185,12 @@ impl FetchedSession {
 
 impl SharedSession {
     /// Whether another host waits for the session, or has taken it over.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub fn is_leaving(&self) -> bool {
         self.lease.is_wanted() || self.lease.is_lost()
     }
 
     /// Whether another host has taken it over.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.lease.is_lost()
     }
 
@@ -190,7 +199,7 @@ impl SharedSession {
     /// # Errors
     ///
     /// [`ErrorKind::Locked`] if another host has taken the session over; the errors of the store.
-    pub(crate) async fn commit(&self, path: &Path) -> Result<()> {
+    pub async fn commit(&self, path: &Path) -> Result<()> {
         let (store, lease) = (&*self.sessions.store, self.lease.lease());
         let mut state = self.state.lock().await;
         match state.log.commit(store, &lease, path).await {
@@ -210,7 +219,7 @@ impl SharedSession {
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] if another host changed it; the errors of the store.
-    pub(crate) async fn save_entry(&self, key: &SessionKey, must: bool) -> Result<()> {
+    pub async fn save_entry(&self, key: &SessionKey, must: bool) -> Result<()> {
         let mut state = self.state.lock().await;
         let now = self.sessions.timer.elapsed();
         let is_due = now.saturating_sub(state.saved) >= ENTRY_INTERVAL;
@@ -234,10 +243,14 @@ impl SharedSession {
     }
 
     /// Gives the session back, once its file is closed.
-    pub(crate) async fn release(self) {
+    pub async fn release(self) {
         self.sessions.leases.release(self.lease).await;
     }
 }
+
+ctx_core::partial_debug!(SharedSessions, it, home = it.home);
+ctx_core::partial_debug!(SharedSession, it, session = it.lease.session());
+ctx_core::partial_debug!(FetchedSession, it, session = it.lease.session());
 
 fn agent(key: &SessionKey) -> FileId {
     key.agent().cloned().unwrap_or_else(FileId::main)

@@ -6,17 +6,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_disk as disk;
-use ctx_memory::facts::Fact;
+use ctx_memory::Memory;
+use ctx_memory::facts::{Fact, FactStore};
 use ctx_search::{Segment, SegmentId};
 use ctx_store::{Record, RecordKind, SharedStore};
 use serde::{Deserialize, Serialize};
 
-use crate::memory::AgentMemory;
 use crate::sync::spawn_blocking;
 
 /// The number of records in one answer of the store, and in one call.
@@ -25,9 +25,22 @@ const PAGE: usize = 1_000;
 /// Turns fetch the changes of others this often.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The memory of an agent on this host.
+#[derive(Clone)]
+pub struct HostMemory {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The archive.
+    pub memory: Memory,
+    /// The facts; absent if they cannot be read.
+    pub facts: Option<Arc<Mutex<FactStore>>>,
+}
+
+ctx_core::partial_debug!(HostMemory, it, folder = it.folder);
+
 /// The memory of one agent in a store.
 #[derive(Debug, Default)]
-pub(super) struct SharedMemory {
+pub(crate) struct SharedMemory {
     position: Option<Position>,
     /// The segments that the store has.
     segments: HashSet<SegmentId>,
@@ -47,19 +60,18 @@ struct Position {
 
 impl SharedMemory {
     /// Fetches what other hosts remember, if that was not done just now.
-    pub(super) async fn fetch(
+    pub(crate) async fn fetch(
         &mut self,
         store: &dyn SharedStore,
         timer: &dyn Timer,
         agent: &str,
-        memory: &AgentMemory,
+        memory: &HostMemory,
     ) -> Result<()> {
-        let Some(folder) = memory.folder() else { return Ok(()) };
         let now = timer.elapsed();
         if self.fetched.is_some_and(|before| now.saturating_sub(before) < INTERVAL) {
             return Ok(());
         }
-        let file = position_file(folder);
+        let file = position_file(&memory.folder);
         let before = match self.position {
             Some(position) => position,
             None => read_position(&file)?,
@@ -79,7 +91,7 @@ impl SharedMemory {
         &mut self,
         store: &dyn SharedStore,
         agent: &str,
-        memory: &AgentMemory,
+        memory: &HostMemory,
         mut after: u64,
     ) -> Result<u64> {
         loop {
@@ -110,7 +122,7 @@ impl SharedMemory {
         &mut self,
         store: &dyn SharedStore,
         agent: &str,
-        memory: &AgentMemory,
+        memory: &HostMemory,
         mut after: u64,
     ) -> Result<u64> {
         let Some(facts) = &memory.facts else { return Ok(after) };
@@ -131,15 +143,12 @@ impl SharedMemory {
     }
 
     /// Sends what this host has remembered since the last call.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &mut self,
         store: &dyn SharedStore,
         agent: &str,
-        memory: &AgentMemory,
+        memory: &HostMemory,
     ) -> Result<()> {
-        if memory.folder().is_none() {
-            return Ok(());
-        }
         let known = std::mem::take(&mut self.segments);
         let archive = memory.memory.clone();
         let (known, new) = spawn_blocking(move || {

@@ -10,9 +10,9 @@ use ctx_session::{Home, SessionEntry, SessionStore};
 use ctx_store::{AnyStore, DirectoryEntry, HostOptions, SessionName};
 use serde::Serialize;
 
-use super::leases::SharedLeases;
-use super::{cache, log_name, parsed, session_name};
+use crate::leases::SharedLeases;
 use crate::sync::spawn_blocking;
+use crate::{cache, log_name, parsed, session_name};
 
 /// The number of entries that one answer of the store has.
 const PAGE: usize = 500;
@@ -87,7 +87,7 @@ async fn import_session(
     key: &SessionKey,
     entry: &SessionEntry,
 ) -> Result<u64> {
-    let agent = super::agent(key);
+    let agent = crate::agent(key);
     let path = home.transcript(key, entry)?;
     let log = log_name(home, &agent, &path)?;
     let held = leases.acquire(key).await?;

@@ -1,7 +1,7 @@
 //! The shared store at scale: several hosts, whose sessions are on one PostgreSQL, against the bare
 //! statement and against one host on files.
 //!
-//! `cargo bench -p ctx-runtime --bench store` takes some minutes; `-- --seconds 2 --sessions 100
+//! `cargo bench -p ctx-tests --bench store` takes some minutes; `-- --seconds 2 --sessions 100
 //! --tenants 10` less than one. The arguments and their defaults are [`DEFAULTS`]; `--standby 1` adds
 //! a synchronous standby. PostgreSQL with `pgbench` must be installed. All processes are on one
 //! machine, and share its processors and disk.
