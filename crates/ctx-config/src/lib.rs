@@ -19,7 +19,7 @@ pub use conversation::ConversationModels;
 pub use profile::{Profile, UnknownProfile};
 pub use sections::{
     ContextTokens, ModelConfig, ModelCost, Models, PriceList, ProfileKey, ProviderConfig,
-    RunningConfig, SecretText, SystemRules,
+    RunningConfig, SecretText, SystemRules, without_password,
 };
 pub use strict::nearest;
 

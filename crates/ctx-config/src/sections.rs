@@ -108,7 +108,12 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
 }
 
-fn without_password<S: serde::Serializer>(
+/// Serialises a URL without its password, for printing.
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub fn without_password<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {

@@ -104,11 +104,11 @@ pub(crate) async fn fetch(
     Ok(CachedLog { name: name.clone(), head, bytes })
 }
 
-/// Returns the log of a file whose beginning it is. The file stays as it is.
+/// Returns the log of a file, if one of them is the beginning of the other. The file stays as it is.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Conflict`] if the log has other lines, or more.
+/// [`ErrorKind::Conflict`] if both have lines that the other lacks.
 pub(crate) async fn beginning(
     store: &dyn SharedStore,
     name: &LogName,
@@ -118,7 +118,7 @@ pub(crate) async fn beginning(
         return Ok(CachedLog::new(name.clone()));
     };
     let (cached, common) = common(store, name, path, head).await?;
-    if common < head.lines {
+    if common < head.lines && common < cached.ends.len() as u64 {
         return Err(Error::new(ErrorKind::Conflict, "the store has other lines of this session")
             .with("path", path.display())
             .hint("it went on elsewhere; `ctx store export` writes the store's sessions"));

@@ -2,11 +2,12 @@
 //!
 //! Both directions can be interrupted and repeated: what is there already is not sent again.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::{Home, SessionEntry, SessionStore};
+use ctx_session::{Home, SessionEntry, SessionLock, SessionStore, Transcript};
 use ctx_store::{AnyStore, DirectoryEntry, HostOptions, SessionName};
 use serde::Serialize;
 
@@ -90,6 +91,8 @@ async fn import_session(
     let agent = crate::agent(key);
     let path = home.transcript(key, entry)?;
     let log = log_name(home, &agent, &path)?;
+    let (file, id) = (path.clone(), entry.session_id.clone());
+    spawn_blocking(move || check_session(&file, &id)).await?;
     let held = leases.acquire(key).await?;
     let done = async {
         let name = session_name(key);
@@ -117,6 +120,21 @@ async fn import_session(
     let done = done.await;
     leases.release(held).await;
     done
+}
+
+/// Refuses a file that is not the session of ctx that its entry names.
+fn check_session(path: &Path, id: &str) -> Result<()> {
+    let failed = |error| ctx_disk::io_error("cannot read the session", path, error);
+    let is_link = path.symlink_metadata().map_err(failed)?.is_symlink();
+    let is_own = !is_link
+        && SessionLock::of(path)?.is_some()
+        && Transcript::open(path)?.header.id.as_deref() == Some(id);
+    if is_own {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "the file is not the session that its entry names")
+        .with("path", path.display())
+        .hint("convert transcripts of other programs with `ctx convert --to ctx`"))
 }
 
 /// Copies the sessions of a store to a home. Calls `progress` with the key of each session. Sessions

@@ -15,11 +15,12 @@ use crate::{Options, PostgresStore};
 pub const URL_VARIABLE: &str = "CTX_STORE_URL";
 
 /// A store that several hosts share. Without a URL, sessions are files of this host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StoreConfig {
     /// The database: `postgres://USER@HOST:5432/DATABASE?sslmode=require`. The environment variable
     /// `CTX_STORE_URL` overrides it, and `PGPASSWORD` gives its password. Default: none.
+    #[serde(serialize_with = "ctx_config::without_password")]
     pub url: Option<String>,
     /// The tenant whose sessions are used. Default: `default`.
     pub tenant: String,
@@ -34,6 +35,8 @@ pub struct StoreConfig {
     /// Seconds that a turn waits for a session that another host works on. Default: 30.
     pub wait_seconds: u32,
 }
+
+ctx_core::partial_debug!(StoreConfig, it, tenant = it.tenant);
 
 impl Default for StoreConfig {
     fn default() -> Self {
@@ -57,7 +60,7 @@ impl StoreConfig {
     pub fn of(config: &Config) -> Result<Self> {
         let mut section: Self = config.section()?;
         if let Ok(url) = std::env::var(URL_VARIABLE)
-            && !url.is_empty()
+            && !url.trim().is_empty()
         {
             section.url = Some(url);
         }

@@ -85,8 +85,10 @@ impl Failure {
         let Some(found) = error.as_db_error() else {
             return match is_broken(&error) {
                 true => unreachable("the database of the shared store cannot be reached"),
-                false => Error::new(ErrorKind::Upstream, "the shared store cannot be used")
-                    .hint("`ctx store check` examines the store"),
+                false => Error::new(ErrorKind::Config, "the shared store cannot be used").hint(
+                    "correct store.url or CTX_STORE_URL; PGPASSWORD can have the password, and \
+                     sslmode=prefer uses TLS only if the server has it",
+                ),
             }
             .source(error);
         };
@@ -100,7 +102,7 @@ fn of_code(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
     const MIGRATE: &str = "run `ctx store migrate` with the role that owns the schema";
     let is = |codes: &[SqlState]| codes.contains(code);
     if is(&[SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]) {
-        let hint = "correct user and password in store.url or CTX_STORE_URL";
+        let hint = "correct user and password in store.url, CTX_STORE_URL or PGPASSWORD";
         (ErrorKind::Config, "the database refuses the login of the shared store", hint)
     } else if is(&[SqlState::INVALID_CATALOG_NAME]) {
         let hint = "create the database, or correct its name in store.url";
@@ -108,7 +110,8 @@ fn of_code(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
     } else if is(&[SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME]) {
         (ErrorKind::Config, "the database has no schema of ctx", MIGRATE)
     } else if is(&[SqlState::INSUFFICIENT_PRIVILEGE]) {
-        let hint = "make the role a member of ctx_app: `grant ctx_app to ROLE`";
+        let hint = "make the role a member of ctx_app: `grant ctx_app to ROLE`; `ctx store migrate` needs \
+            the owner of the database";
         (ErrorKind::Config, "the role of the shared store lacks a privilege", hint)
     } else if is(&[SqlState::READ_ONLY_SQL_TRANSACTION]) {
         let hint = "let store.url name the primary, or add target_session_attrs=read-write";
@@ -134,6 +137,9 @@ fn is_broken(error: &tokio_postgres::Error) -> bool {
 /// Returns the error of a URL that cannot be used.
 pub(crate) fn invalid_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::Config, "invalid URL of the shared store")
-        .hint("write store.url as postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=require")
+        .hint(
+            "write store.url as postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=require, with \
+             other characters percent-encoded; sslmode is disable, prefer or require",
+        )
         .source(error)
 }

@@ -1,7 +1,7 @@
 //! The logs of sessions.
 
 use async_trait::async_trait;
-use ctx_core::Result;
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_store::{Lease, Line, LogHead, LogName, SessionLogs, lost_lease, moved_head};
 use tokio_postgres::Transaction;
 
@@ -55,7 +55,7 @@ const HEAD: &str =
 /// The lines from `$4` on: the first one, and those that end within `$5` bytes.
 macro_rules! lines {
     () => {
-        "select id, body from (
+        "select id, body, seq from (
             select id, body, seq, sum(length(body)) over (order by seq) as bytes
             from ctx.line where tenant = $1 and agent = $2 and file = $3
                 and seq >= $4::bigint and seq < $4 + 10000
@@ -102,6 +102,9 @@ impl SessionLogs for PostgresStore {
         if lines.is_empty() {
             return Ok(at);
         }
+        if log.agent != lease.session.agent {
+            return Err(lost_lease(lease, None).with("log of the agent", &log.agent));
+        }
         let after = LogHead { lines: at.lines + lines.len() as u64, ..at };
         let (tenant, session) = (&self.options.tenant, &lease.session);
         let ids: Vec<&str> = lines.iter().map(|line| &*line.id).collect();
@@ -120,26 +123,29 @@ impl SessionLogs for PostgresStore {
             &ids,
             &bodies,
         ];
-        let is_refused = match self.query(sql, params).await {
-            Ok(rows) if rows.len() == lines.len() => return Ok(after),
-            Ok(_) => true,
-            // An earlier attempt may have been committed, so that the same ids exist.
-            Err(error) if is_duplicate(&error) => false,
-            Err(error) => return Err(error),
-        };
-        let found = self.head(log).await?;
-        if found.is_some_and(|head| head.generation == at.generation && head.lines >= after.lines)
-            && self.has(log, at.lines, lines).await?
-        {
-            return Ok(after);
-        }
-        self.check_lease(lease).await?;
-        let is_unmoved = found.map_or(at == LogHead::NEW, |head| head == at && at != LogHead::NEW);
-        if is_refused && is_unmoved {
+        for is_repeated in [false, true] {
+            let is_refused = match self.query(sql, params).await {
+                Ok(rows) if rows.len() == lines.len() => return Ok(after),
+                Ok(_) => true,
+                // An earlier attempt may have been committed, so that the same ids exist.
+                Err(error) if is_duplicate(&error) => false,
+                Err(error) => return Err(error),
+            };
+            let found = self.head(log).await?;
+            let is_there = found
+                .is_some_and(|head| head.generation == at.generation && head.lines >= after.lines);
+            if is_there && self.has(log, at.lines, lines).await? {
+                return Ok(after);
+            }
+            self.check_lease(lease).await?;
+            let is_unmoved =
+                found.map_or(at == LogHead::NEW, |head| head == at && at != LogHead::NEW);
             // The lease had expired, and was renewed since.
-            return self.append(lease, log, at, lines).await;
+            if is_repeated || !is_refused || !is_unmoved {
+                return Err(moved_head(log, at, found));
+            }
         }
-        Err(moved_head(log, at, found))
+        Err(lost_lease(lease, None))
     }
 
     async fn read(&self, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
@@ -258,6 +264,17 @@ impl PostgresStore {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let (tenant, from) = (&self.options.tenant, signed(from));
         let rows = self.query(sql, &[tenant, &log.agent, &log.file, &from, &most]).await?;
+        if let Some((missing, _)) =
+            (from..).zip(&rows).find(|(seq, row)| row.get::<_, i64>(2) != *seq)
+        {
+            return Err(Error::new(ErrorKind::Corrupt, "a line is missing in the shared store")
+                .with("log", format_args!("{}/{}", log.agent, log.file))
+                .with("line", missing)
+                .hint(
+                    "another program changed its rows: restore them from a backup; a host that \
+                     had the session has the line in its file",
+                ));
+        }
         Ok(rows.iter().map(|row| Line { id: row.get(0), bytes: row.get(1) }).collect())
     }
 

@@ -98,7 +98,11 @@ pub(crate) async fn check(client: &Client) -> Result<()> {
 
 async fn check_server(client: &Client) -> Result<()> {
     let row = client
-        .query_one("select current_setting('server_version_num')::int, pg_is_in_recovery()", &[])
+        .query_one(
+            "select current_setting('server_version_num')::int,
+                pg_is_in_recovery() or current_setting('transaction_read_only')::bool",
+            &[],
+        )
         .await
         .map_err(|error| Failure::from(error).into_error())?;
     let (number, is_standby): (i32, bool) = (row.get(0), row.get(1));
@@ -109,8 +113,11 @@ async fn check_server(client: &Client) -> Result<()> {
             .hint("upgrade the server of the shared store"));
     }
     if is_standby {
-        return Err(Error::new(ErrorKind::Upstream, "the server of the shared store is a standby")
-            .hint("let store.url name the primary, or add target_session_attrs=read-write")
+        return Err(Error::new(ErrorKind::Upstream, "the server of the shared store is read-only")
+            .hint(
+                "let store.url name the primary, or add target_session_attrs=read-write; the role \
+                 may be read-only, too (default_transaction_read_only)",
+            )
             .retryable());
     }
     Ok(())

@@ -82,11 +82,20 @@ fn the_store_is_checked_and_sessions_go_there_and_back_unchanged() {
     let [(_, session)] = &*transcripts(&other.path("")) else { panic!("one session") };
     let session = String::from_utf8_lossy(session);
     assert!(session.contains("7431") && session.contains("which port?"), "{session}");
+    // The file of this home is the beginning of the log now.
+    assert!(store.ok(&["store", "import"]).contains("imported 2 sessions"));
+    let (file, _) = &transcripts(&home)[0];
+    let file = home.join("agents/demo/sessions").join(file);
+    let foreign = std::fs::read_to_string(&file).expect("it is readable");
+    std::fs::write(&file, "{\"role\":\"user\",\"content\":\"hi\"}\n").expect("it is writable");
     let imported = store.run(&["store", "import"]);
     assert_eq!(imported.code, Some(1));
     assert!(
-        imported.stderr.contains("it went on elsewhere") || imported.stderr.contains("other lines")
+        imported.stderr.contains("not the session that its entry names"),
+        "{}",
+        imported.stderr
     );
+    std::fs::write(&file, foreign).expect("it is writable");
     let status: serde_json::Value =
         serde_json::from_str(&store.ok(&["store", "status", "--json"])).expect("JSON");
     assert_eq!((&status["sessions"], &status["leases"]), (&2.into(), &serde_json::json!([])));
@@ -115,6 +124,10 @@ fn damaged_rows_are_listed() {
     for found in ["damaged log: demo/", "damaged entry: agent:demo:explicit:two"] {
         assert!(checked.stdout.contains(found), "{}", checked.stdout);
     }
+    let other = Room::new();
+    let ran = store.run_in(&other, &["store", "export", "-o", text(&other.path("copy"))]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("a line is missing in the shared store"), "{}", ran.stderr);
     let ran = store.run(&["chat", "--demo", "-s", "two", "-p", "hello"]);
     assert!(ran.stderr.contains("entry in the shared store is damaged"), "{}", ran.stderr);
 }
