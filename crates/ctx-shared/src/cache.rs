@@ -4,7 +4,7 @@
 //! `<file>.generation`, is the number of the generation that it caches.
 
 use std::collections::HashSet;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -13,7 +13,6 @@ use ctx_session::SessionLock;
 use ctx_store::{Lease, Line, LogHead, LogName, SharedStore};
 use serde::Deserialize;
 
-use crate::EMPTY;
 use crate::sync::spawn_blocking;
 
 /// The size of one answer of the store, in bytes.
@@ -31,7 +30,7 @@ pub(crate) struct CachedLog {
 impl CachedLog {
     /// A log that does not exist yet.
     pub(crate) fn new(name: LogName) -> Self {
-        Self { name, head: EMPTY, bytes: 0 }
+        Self { name, head: LogHead::NEW, bytes: 0 }
     }
 
     /// Returns the number of lines in the store.
@@ -62,12 +61,12 @@ impl CachedLog {
     }
 }
 
-/// The lines of a file, and whether the last one is complete.
+/// A file, as it was read.
 struct CachedFile {
     generation: u64,
-    /// The end of each line, in bytes.
-    ends: Vec<u64>,
-    length: u64,
+    text: Vec<u8>,
+    /// The end of each complete line.
+    ends: Vec<usize>,
 }
 
 /// Makes the file equal to its log, and returns the log. Lines that the log lacks are moved to
@@ -82,7 +81,9 @@ pub(crate) async fn fetch(
     };
     let (cached, common) = common(store, name, path, head).await?;
     let kept = cached.end_of(common);
-    let mut missing = Vec::new();
+    let (length, is_older) = (cached.text.len(), cached.generation != head.generation);
+    let mut text = cached.text;
+    text.truncate(kept);
     let mut lines = common;
     while lines < head.lines {
         let page = store.read(name, lines, PAGE).await?;
@@ -93,13 +94,16 @@ pub(crate) async fn fetch(
                 .hint("`ctx store check` examines the store"));
         }
         lines += page.len() as u64;
-        missing.extend(page.into_iter().flat_map(|line| [line.bytes, b"\n".to_vec()]).flatten());
+        for line in page {
+            text.extend(line.bytes);
+            text.push(b'\n');
+        }
     }
-    let bytes = kept + missing.len() as u64;
-    if kept != cached.length || !missing.is_empty() || cached.generation != head.generation {
+    let bytes = text.len() as u64;
+    if kept != length || text.len() != kept || is_older {
         let file = path.to_owned();
-        spawn_blocking(move || write(&file, kept, &missing, cached.length, head.generation))
-            .await?;
+        let unstored = (kept < length).then_some(kept as u64);
+        spawn_blocking(move || write(&file, &text, unstored, head.generation)).await?;
     }
     Ok(CachedLog { name: name.clone(), head, bytes })
 }
@@ -123,7 +127,7 @@ pub(crate) async fn beginning(
             .with("path", path.display())
             .hint("it went on elsewhere; `ctx store export` writes the store's sessions"));
     }
-    Ok(CachedLog { name: name.clone(), head, bytes: cached.end_of(common) })
+    Ok(CachedLog { name: name.clone(), head, bytes: cached.end_of(common) as u64 })
 }
 
 /// Reads a file, and returns the number of lines that it has in common with its log.
@@ -139,7 +143,7 @@ async fn common(
     // Ids are random, and each line names the one before it: equal last lines have equal histories.
     let is_equal = common > 0
         && cached.generation == head.generation
-        && has_line(store, name, path, &cached, common - 1).await?;
+        && has_line(store, name, &cached, common - 1).await?;
     Ok((cached, if is_equal { common } else { 0 }))
 }
 
@@ -147,18 +151,10 @@ async fn common(
 async fn has_line(
     store: &dyn SharedStore,
     name: &LogName,
-    path: &Path,
     cached: &CachedFile,
     at: u64,
 ) -> Result<bool> {
-    let start = cached.end_of(at);
-    let length = cached.end_of(at + 1).saturating_sub(start);
-    let file = path.to_owned();
-    let own = spawn_blocking(move || {
-        let open = disk::open(&file).and_then(|file| disk::read_at(&file, start, length));
-        open.map_err(|error| disk::io_error("cannot read the session", &file, error))
-    })
-    .await?;
+    let own = cached.text.get(cached.end_of(at)..cached.end_of(at + 1)).unwrap_or_default();
     let stored = store.read(name, at, 1).await?;
     let stored = stored.first().map(|line| &*line.bytes);
     Ok(stored.is_some() && stored == own.strip_suffix(b"\n"))
@@ -166,7 +162,7 @@ async fn has_line(
 
 impl CachedFile {
     /// Returns the number of bytes of the first `lines` lines.
-    fn end_of(&self, lines: u64) -> u64 {
+    fn end_of(&self, lines: u64) -> usize {
         let last = usize::try_from(lines).ok().and_then(|lines| lines.checked_sub(1));
         last.and_then(|last| self.ends.get(last)).copied().unwrap_or_default()
     }
@@ -179,54 +175,43 @@ impl CachedFile {
             Err(error) => return Err(failed(error)),
         };
         let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let ends = ends.map(|(at, _)| at as u64 + 1).collect();
+        let ends = ends.map(|(at, _)| at + 1).collect();
         let generation = match disk::read_to_string(generation_file(path)) {
             Ok(number) => number.trim().parse().unwrap_or_default(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => EMPTY.generation,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => LogHead::NEW.generation,
             Err(error) => return Err(failed(error)),
         };
-        Ok(Self { generation, ends, length: text.len() as u64 })
+        Ok(Self { generation, text, ends })
     }
 }
 
-/// Replaces a file by its first `kept` bytes and those that were missing.
-fn write(path: &Path, kept: u64, missing: &[u8], length: u64, generation: u64) -> Result<()> {
+/// Replaces a file. What it has from `unstored` on is kept beside it.
+fn write(path: &Path, text: &[u8], unstored: Option<u64>, generation: u64) -> Result<()> {
     let _lock = SessionLock::of(path)?;
-    let failed = |error| disk::io_error("cannot write the session", path, error);
     disk::create_private_dir(disk::parent(path))?;
-    if kept < length {
-        keep_unstored(path, kept).map_err(failed)?;
+    if let Some(start) = unstored {
+        keep_unstored(path, start)?;
     }
-    let mut text = Vec::new();
-    if kept > 0 {
-        disk::open(path).and_then(|file| file.take(kept).read_to_end(&mut text)).map_err(failed)?;
-    }
-    text.extend_from_slice(missing);
-    disk::write_atomic(path, &text)?;
-    if generation != EMPTY.generation {
+    disk::write_atomic(path, text)?;
+    if generation != LogHead::NEW.generation {
         disk::write_atomic(&generation_file(path), generation.to_string().as_bytes())?;
     }
     Ok(())
 }
 
-/// Copies what follows `kept` to a file of its own.
-fn keep_unstored(path: &Path, kept: u64) -> std::io::Result<()> {
-    let mut from = disk::open(path)?;
-    from.seek(SeekFrom::Start(kept))?;
-    let mut text = Vec::new();
-    from.read_to_end(&mut text)?;
-    for number in 1_u32.. {
-        match disk::private().write(true).create_new(true).open(unstored(path, number)) {
-            Ok(mut file) => return file.write_all(&text).and_then(|()| file.sync_all()),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+/// Copies what follows `start` to a file of its own.
+fn keep_unstored(path: &Path, start: u64) -> Result<()> {
+    let mut number = 1_u32;
+    loop {
+        let beside = disk::beside(path, &format!(".unstored-{number}"));
+        match disk::copy_new(path, start, &beside) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            done => {
+                let failed = |error| disk::io_error("cannot keep unstored lines", &beside, error);
+                return done.map_err(failed);
+            }
         }
     }
-    Ok(())
-}
-
-fn unstored(path: &Path, number: u32) -> PathBuf {
-    disk::beside(path, &format!(".unstored-{number}"))
 }
 
 fn generation_file(path: &Path) -> PathBuf {

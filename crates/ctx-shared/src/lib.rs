@@ -26,7 +26,7 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
-use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, Renewal, SessionName};
+use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogName, Renewal, SessionName};
 
 use cache::CachedLog;
 use leases::HeldLease;
@@ -214,18 +214,27 @@ impl SharedSession {
         }
     }
 
-    /// Saves the session's entry if it changed; unless it `must`, not too often.
+    /// Saves the session's entry if it changed, unless that was done just now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`save_entry`](Self::save_entry).
+    pub async fn save_entry_if_due(&self, key: &SessionKey) -> Result<()> {
+        let is_due = {
+            let state = self.state.lock().await;
+            let since = self.sessions.timer.elapsed().saturating_sub(state.saved);
+            state.entry.is_none() || since >= ENTRY_INTERVAL
+        };
+        if is_due { self.save_entry(key).await } else { Ok(()) }
+    }
+
+    /// Saves the session's entry if it changed.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] if another host changed it; the errors of the store.
-    pub async fn save_entry(&self, key: &SessionKey, must: bool) -> Result<()> {
+    pub async fn save_entry(&self, key: &SessionKey) -> Result<()> {
         let mut state = self.state.lock().await;
-        let now = self.sessions.timer.elapsed();
-        let is_due = now.saturating_sub(state.saved) >= ENTRY_INTERVAL;
-        if !must && state.entry.is_some() && !is_due {
-            return Ok(());
-        }
         let index = SessionStore::at(self.sessions.home.sessions_file(&agent(key)));
         let own_key = key.clone();
         let entry = spawn_blocking(move || Ok(index.load()?.get(&own_key).cloned())).await?;
@@ -238,7 +247,7 @@ impl SharedSession {
             let version = self.sessions.store.compare_and_put(session, seen, &json).await?;
             state.entry = Some(DirectoryEntry { version, json });
         }
-        state.saved = now;
+        state.saved = self.sessions.timer.elapsed();
         Ok(())
     }
 
@@ -281,6 +290,3 @@ fn log_name(home: &Home, agent: &FileId, path: &Path) -> Result<LogName> {
     };
     Ok(LogName { agent: agent.to_string(), file: file.replace('\\', "/") })
 }
-
-/// The end of a log that has no lines in the store.
-const EMPTY: LogHead = LogHead::NEW;

@@ -8,15 +8,12 @@ use std::sync::Arc;
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionLock, SessionStore, Transcript};
-use ctx_store::{AnyStore, DirectoryEntry, HostOptions, SessionName};
+use ctx_store::{AnyStore, DirectoryEntry, EntryPages, HostOptions, SessionName};
 use serde::Serialize;
 
 use crate::leases::SharedLeases;
 use crate::sync::spawn_blocking;
 use crate::{cache, log_name, parsed, session_name};
-
-/// The number of entries that one answer of the store has.
-const PAGE: usize = 500;
 
 /// What a transfer did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -149,16 +146,11 @@ pub async fn export(
     progress: &mut (dyn FnMut(&str) + Send),
 ) -> Result<TransferReport> {
     let mut report = TransferReport::default();
-    for agent in store.agents().await? {
-        let mut after: Option<String> = None;
-        loop {
-            let page = store.list(&agent, after.as_deref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.key.clone());
-            for (name, entry) in &page {
-                progress(&name.key);
-                report.add(&name.key, export_session(store, home, name, entry).await);
-            }
+    let mut pages = EntryPages::of(&**store).await?;
+    while let Some(page) = pages.next(&**store).await? {
+        for (name, entry) in &page {
+            progress(&name.key);
+            report.add(&name.key, export_session(store, home, name, entry).await);
         }
     }
     Ok(report)

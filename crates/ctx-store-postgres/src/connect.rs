@@ -19,7 +19,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const NAME: &str = "ctx";
 
 /// Returns the parsed URL. The server's certificate is checked whenever TLS is used.
-pub(crate) fn parsed(url: &str) -> Result<Config> {
+fn parsed(url: &str) -> Result<Config> {
     let mut config: Config = url.parse().map_err(invalid_url)?;
     if config.get_password().is_none()
         && let Ok(password) = std::env::var("PGPASSWORD")
@@ -37,7 +37,7 @@ pub(crate) fn parsed(url: &str) -> Result<Config> {
 }
 
 /// Returns what makes TLS connections.
-pub(crate) fn tls() -> Result<MakeRustlsConnect> {
+fn tls() -> Result<MakeRustlsConnect> {
     let failed = |error: rustls::Error| {
         Error::new(ErrorKind::Io, "the certificates of the system cannot be read").source(error)
     };

@@ -1,11 +1,10 @@
 //! The schema: its versions, and the checks of a database.
 
 use ctx_core::{Error, ErrorKind, Result};
-use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use crate::connect::{parsed, tls};
 use crate::error::Failure;
+use crate::{Options, connect};
 
 /// The migrations, in order. The number of a version is its place, from 1. A migration that was
 /// released is never changed.
@@ -31,20 +30,9 @@ const MIGRATION_LOCK: i64 = 0x6374_7873_746f_7265;
 ///
 /// Those of [`PostgresStore::open`](crate::PostgresStore::open); also if the schema is newer.
 pub async fn migrate(url: &str) -> Result<(i32, i32)> {
-    let config = parsed(url)?;
     let failed = |error| Failure::from(error).into_error();
-    let mut client = match config.get_ssl_mode() {
-        SslMode::Disable => {
-            let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-            tokio::spawn(connection);
-            client
-        }
-        _ => {
-            let (client, connection) = config.connect(tls()?).await.map_err(failed)?;
-            tokio::spawn(connection);
-            client
-        }
-    };
+    let pool = connect::pool(url, &Options::default())?;
+    let mut client = pool.get().await.map_err(|error| Failure::of_pool(error).into_error())?;
     check_server(&client).await?;
     let transaction = client.transaction().await.map_err(failed)?;
     let lock = format!("select pg_advisory_xact_lock({MIGRATION_LOCK})");

@@ -52,3 +52,48 @@ pub trait Directory: Send + Sync {
     /// [`changed_entry`](crate::changed_entry) if the entry has another version.
     async fn retire(&self, session: &SessionName, seen: u64) -> Result<()>;
 }
+
+/// The number of entries of a page.
+const PAGE: usize = 500;
+
+/// Pages through the entries of all agents.
+#[derive(Debug)]
+pub struct EntryPages {
+    /// The agents that are left, the next one last.
+    agents: Vec<String>,
+    /// The last key of the page before.
+    after: Option<String>,
+}
+
+impl EntryPages {
+    /// Begins with the first agent.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Directory::agents`].
+    pub async fn of(directory: &(impl Directory + ?Sized)) -> Result<Self> {
+        let mut agents = directory.agents().await?;
+        agents.reverse();
+        Ok(Self { agents, after: None })
+    }
+
+    /// Returns the next page, with entries of one agent; `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Directory::list`].
+    pub async fn next(
+        &mut self,
+        directory: &(impl Directory + ?Sized),
+    ) -> Result<Option<Vec<(SessionName, DirectoryEntry)>>> {
+        while let Some(agent) = self.agents.last() {
+            let page = directory.list(agent, self.after.as_deref(), PAGE).await?;
+            self.after = page.last().map(|(name, _)| name.key.clone());
+            if !page.is_empty() {
+                return Ok(Some(page));
+            }
+            self.agents.pop();
+        }
+        Ok(None)
+    }
+}

@@ -26,7 +26,7 @@ mod records;
 
 use std::sync::Arc;
 
-pub use directory::{Directory, DirectoryEntry};
+pub use directory::{Directory, DirectoryEntry, EntryPages};
 pub use error::{changed_entry, lost_lease, moved_head};
 pub use host::HostOptions;
 pub use lease::{Acquired, Lease, Leases, Renewal};

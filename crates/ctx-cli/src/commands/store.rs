@@ -9,8 +9,8 @@ use ctx_core::{Error, ErrorKind};
 use ctx_model::TokioTimer;
 use ctx_session::Home;
 use ctx_shared::{TransferReport, export, import};
-use ctx_store::{AnyStore, Directory};
-use ctx_store_postgres::{PostgresStore, StoreConfig, StoreStatus, migrate};
+use ctx_store::AnyStore;
+use ctx_store_postgres::{StoreConfig, StoreStatus, migrate};
 use ctx_terminal::failure::misuse;
 use ctx_terminal::format::counted;
 use ctx_terminal::out::Out;
@@ -157,23 +157,4 @@ fn run_erase(global: &Global, args: &EraseStore, out: &Out) -> anyhow::Result<Ex
     out.report(args.of.json, &Erased { rows }, |erased, out| {
         Ok(out.line(format!("erased {}", counted(count(erased.rows), "row")))?)
     })
-}
-
-/// Returns the number of sessions whose entries are damaged.
-async fn damaged(store: &PostgresStore) -> ctx_core::Result<Vec<String>> {
-    const PAGE: usize = 500;
-    let mut damaged = Vec::new();
-    for agent in store.agents().await? {
-        let mut after: Option<String> = None;
-        loop {
-            let page = store.list(&agent, after.as_deref(), PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.key.clone());
-            let is_damaged =
-                |json: &str| serde_json::from_str::<ctx_session::SessionEntry>(json).is_err();
-            let bad = page.iter().filter(|(_, entry)| is_damaged(&entry.json));
-            damaged.extend(bad.map(|(name, _)| name.key.clone()));
-        }
-    }
-    Ok(damaged)
 }

@@ -201,10 +201,10 @@ impl Session {
         shared.commit(&self.path).await
     }
 
-    /// Saves its entry in the shared store, if there is one; unless it `must`, not too often.
-    pub(crate) async fn save_entry(&self, must: bool) -> Result<()> {
+    /// Saves its entry in the shared store, if there is one, and if that is due.
+    pub(crate) async fn save_entry_if_due(&self) -> Result<()> {
         match &self.shared {
-            Some(shared) => shared.save_entry(&self.key, must).await,
+            Some(shared) => shared.save_entry_if_due(&self.key).await,
             None => Ok(()),
         }
     }

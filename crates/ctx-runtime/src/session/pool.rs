@@ -15,7 +15,7 @@ use ctx_core::{
 use ctx_engine_registry::Registry;
 use ctx_session::key::SessionKey;
 use ctx_session::{GroupCommit, Home};
-use ctx_shared::SharedSessions;
+use ctx_shared::{HostMemory, SharedSessions};
 use ctx_workspace::WorkspaceAccess;
 
 use super::idle::IdleSessions;
@@ -68,7 +68,8 @@ pub(crate) struct SessionPool {
     pub(super) leases: SessionLeases,
     /// The store that other hosts share, if there is one.
     pub(crate) shared: Option<Arc<SharedSessions>>,
-    keeper: Arc<OnceLock<()>>,
+    /// Set once the leases of this pool are renewed.
+    keeper: OnceLock<()>,
     /// Compactions that run in the background.
     pub(crate) background: Arc<Mutex<HashMap<SessionKey, BackgroundCompaction>>>,
 }
@@ -98,7 +99,7 @@ impl SessionPool {
             idle: Arc::default(),
             leases: SessionLeases::default(),
             shared: None,
-            keeper: Arc::default(),
+            keeper: OnceLock::new(),
             background: Arc::default(),
         }
     }
@@ -111,7 +112,8 @@ impl SessionPool {
         settings: Settings,
     ) -> Self {
         let (idle, leases, background) = (Arc::default(), SessionLeases::default(), Arc::default());
-        Self { config, models, settings, idle, leases, background, ..self.clone() }
+        let keeper = OnceLock::new();
+        Self { config, models, settings, idle, leases, keeper, background, ..self.clone() }
     }
 
     /// Returns the session of a key, opened if it is not open, and notices from opening it. The
@@ -124,15 +126,14 @@ impl SessionPool {
         if let Some(session) = self.idle.take(key) {
             let now = (self.settings.clock)();
             let times = SessionTimes { began: session.began, last: session.newest };
-            let is_lost = session.shared.as_ref().is_some_and(|shared| shared.is_lost());
-            if is_lost {
+            if session.shared.as_ref().is_some_and(|shared| shared.is_lost()) {
                 self.leave(session).await;
-            } else if !self.is_over(key, reason, times, now) {
+            } else if self.is_over(key, reason, times, now) {
+                self.closed(key, Some(session)).await?;
+            } else {
                 // If its file is missing, the session in memory must not be used.
                 session.check_file()?;
                 return Ok((session, Vec::new()));
-            } else {
-                self.closed(key, Some(session)).await?;
             }
         }
         // A dropped turn may still be working on the disk.
@@ -156,7 +157,7 @@ impl SessionPool {
         session.shared = Some(shared.opened(fetched, key, &session.path)?);
         let opened = async {
             session.commit().await?;
-            session.save_entry(false).await
+            session.save_entry_if_due().await
         };
         match opened.await {
             Ok(()) => Ok((session, notices)),
@@ -193,14 +194,14 @@ impl SessionPool {
             // The first error is more useful than an error of closing.
             return self.leave(session).await;
         }
-        if let Err(error) = session.save_entry(false).await {
+        if let Err(error) = session.save_entry_if_due().await {
             tracing::warn!("the entry of a session is not saved: {error}");
         }
-        self.send_memory(&session).await;
         if session.shared.as_ref().is_some_and(|shared| shared.is_leaving()) {
             session.dispose_engine().await;
             return self.leave(session).await;
         }
+        self.send_memory(&session).await;
         self.idle.put(session, self.held_by_background());
     }
 
@@ -223,32 +224,32 @@ impl SessionPool {
         // Written while the session is locked: the next process that locks it sees when it was last
         // used.
         let usage = self.usage.clone();
-        spawn_blocking(move || usage.write()).await?;
+        let written = spawn_blocking(move || usage.write()).await;
         if let Some(session) = session {
             self.leave(session).await;
         }
+        written?;
         committed?;
         Ok(memory.unwrap_or_default())
+    }
+
+    /// Returns the store and the memory of a session's agent, if the memory is shared.
+    fn shared_memory(&self, session: &Session) -> Option<(&SharedSessions, HostMemory)> {
+        let shared = self.shared.as_deref()?;
+        Some((shared, self.agents.memory(&session.agent)?.on_disk()?))
     }
 
     /// Fetches what other hosts remember for the agent of a session. If that fails, the memory of
     /// this host is used as it is; returns a warning for the user.
     pub(crate) async fn fetch_memory(&self, session: &Session) -> Option<String> {
-        let (shared, memory) = (self.shared.as_ref()?, self.agents.memory(&session.agent)?);
-        let memory = memory.on_disk()?;
+        let (shared, memory) = self.shared_memory(session)?;
         let fetched = shared.fetch_memory(&session.agent, &memory).await;
         fetched.err().map(|error| format!("memory of other hosts is not up to date: {error}"))
     }
 
     /// Sends what a session's agent has remembered, after all archiving.
     async fn send_memory(&self, session: &Session) {
-        let Some((shared, memory)) = self
-            .shared
-            .as_ref()
-            .zip(self.agents.memory(&session.agent).and_then(|of| of.on_disk()))
-        else {
-            return;
-        };
+        let Some((shared, memory)) = self.shared_memory(session) else { return };
         if let Err(error) = shared.send_memory(&session.agent, &memory).await {
             tracing::warn!("memory is not shared yet: {error}");
         }
@@ -264,7 +265,7 @@ impl SessionPool {
             let usage = self.usage.clone();
             let saved = async {
                 spawn_blocking(move || usage.write()).await?;
-                shared.save_entry(&session.key, true).await
+                shared.save_entry(&session.key).await
             };
             if let Err(error) = saved.await {
                 tracing::warn!("the entry of a session is not saved: {error}");

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use ctx_model::TokioTimer;
+use ctx_store::EntryPages;
 use ctx_store::conformance::{CASES, check};
+use ctx_store_postgres::PostgresStore;
 use ctx_terminal::out::Out;
 use serde::Serialize;
 
@@ -43,7 +45,7 @@ pub(super) fn run(global: &Global, args: &CheckStore, out: &Out) -> anyhow::Resu
     let report = setup::block_on(async {
         let store = section.open().await?;
         let (damaged_entries, damaged_logs) =
-            (super::damaged(&store).await?, store.damaged_logs().await?);
+            (damaged_entries(&store).await?, store.damaged_logs().await?);
         if !args.conformance {
             return Ok(CheckReport { damaged_entries, damaged_logs, conformance: None });
         }
@@ -61,6 +63,19 @@ pub(super) fn run(global: &Global, args: &CheckStore, out: &Out) -> anyhow::Resu
     progress.finish_and_clear();
     out.report(args.of.json, &report, print)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the keys of the sessions whose entries cannot be read.
+async fn damaged_entries(store: &PostgresStore) -> ctx_core::Result<Vec<String>> {
+    let mut damaged = Vec::new();
+    let mut pages = EntryPages::of(store).await?;
+    while let Some(page) = pages.next(store).await? {
+        let bad = page.into_iter().filter(|(_, entry)| {
+            serde_json::from_str::<ctx_session::SessionEntry>(&entry.json).is_err()
+        });
+        damaged.extend(bad.map(|(name, _)| name.key));
+    }
+    Ok(damaged)
 }
 
 fn print(report: &CheckReport, out: &Out) -> anyhow::Result<()> {
