@@ -132,13 +132,10 @@ export async function copying(run) {
   await page.close();
 }
 
-// A home with many sessions: the list contains only its visible part, is fetched once, and is searched in
-// the page.
+// A home with many sessions: the list contains only its visible part, and a search works without the server.
 export async function many(run) {
   const server = await serve({ ...run, env: { ...run.env, CTX_HOME: writeMany(run.dir) } });
   const page = await openPage(run, { theme: "dark", width: 1280 });
-  const asked = [];
-  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await go(page, server, "#/", ".sessions tr[data-at]");
   assert.equal(Number(await page.getAttribute(".sessions", "aria-rowcount")), SESSIONS + 1);
   const rows = () => page.locator(".sessions tr[data-at]").count();
@@ -150,10 +147,13 @@ export async function many(run) {
     const box = document.querySelector(".scroll").getBoundingClientRect();
     return row?.dataset.at === String(last) && row.getBoundingClientRect().bottom <= box.bottom + 1;
   }, SESSIONS - 1);
-  const before = asked.filter((path) => path === "/api/sessions").length;
+  // The page also reloads the list when a session was replayed in the background.
+  let release;
+  const found = new Promise((done) => (release = done));
+  await page.route("**/api/**", (route) => found.then(() => route.continue()));
   await page.fill("input[type=search]", "number 777");
   await until(page, "one is found", () => document.querySelectorAll(".sessions tr[data-at]").length === 1);
-  assert.equal(asked.filter((path) => path === "/api/sessions").length, before, "a search sends no request");
+  release();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#readout .k-request");

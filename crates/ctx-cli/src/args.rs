@@ -42,7 +42,9 @@ pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
 pub(crate) use setup::{Doctor, Run, Setup};
 pub(crate) use stats::Stats;
-pub(crate) use store::{CheckStore, EraseStore, ExportStore, InStore, StoreCommand};
+pub(crate) use store::{
+    CheckStore, EraseStore, ExportStore, InStore, RemoveFromStore, StoreCommand, VacuumStore,
+};
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()

@@ -54,7 +54,7 @@ pub(crate) fn openclaw_providers(path: &Path) -> Result<Vec<Provider>> {
         let message = "OpenClaw's configuration names no provider with a baseUrl";
         return Err(Error::new(ErrorKind::Capability, message)
             .with("path", path.display())
-            .hint("add one to models.providers, or use the plugin in integrations/openclaw"));
+            .hint("add one to models.providers, or use the plugin of docs/clients/openclaw.md"));
     }
     Ok(found)
 }

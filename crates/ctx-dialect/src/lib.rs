@@ -1,5 +1,5 @@
-//! Converts provider JSON (OpenAI Chat and Responses, Anthropic, Gemini, pi) to ctx messages and
-//! back.
+//! Converts provider JSON (OpenAI Chat and Responses, Anthropic, Gemini, the AI SDK, pi) to ctx
+//! messages and back.
 //!
 //! Each dialect is a module with a `parse` and a `write` function. Everything is pure: text in,
 //! [`ctx_core::Message`] out, and the reverse. Parsing keeps unknown values: unknown blocks become
@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ai_sdk;
 pub mod anthropic;
 mod block;
 pub mod gemini;

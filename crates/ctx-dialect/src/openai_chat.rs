@@ -264,7 +264,9 @@ fn is_part(json: &RawJson) -> bool {
         .is_ok_and(|o| o.text("type").is_some_and(|t| t == "input_audio" || t == "file"))
 }
 
-pub(crate) fn image_url(image: &Image) -> String {
+/// Returns the address of an image; of an inline one, a `data:` URL.
+#[must_use]
+pub fn image_url(image: &Image) -> String {
     if image.is_url {
         return image.data.to_string();
     }

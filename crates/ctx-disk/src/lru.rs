@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use ctx_core::{Error, ErrorKind};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
@@ -112,33 +111,15 @@ impl LruFolder {
         Self { folder, files, bytes, count }
     }
 
-    /// Saves a value as JSON in a new file, and deletes the least recently saved files beyond the
-    /// limits. Returns its id. `what` is the error if it cannot be written.
+    /// Saves JSON in the file with that id, and deletes the least recently saved files beyond the
+    /// limits. `what` is the error if it cannot be written.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`].
-    pub fn save(&self, value: &impl Serialize, what: &'static str) -> ctx_core::Result<String> {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        self.save_as(&id, value, what)?;
-        Ok(id)
-    }
-
-    /// Saves a value in the file with that id, as [`Self::save`].
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Io`].
-    pub fn save_as(
-        &self,
-        id: &str,
-        value: &impl Serialize,
-        what: &'static str,
-    ) -> ctx_core::Result<()> {
-        let failed = unwritable(what, &self.folder);
-        create_folder(&self.folder).map_err(failed)?;
-        let json = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
-        crate::write_atomic(&self.path(id), &json)?;
+    pub fn save(&self, id: &str, json: &[u8], what: &'static str) -> ctx_core::Result<()> {
+        create_folder(&self.folder).map_err(unwritable(what, &self.folder))?;
+        crate::write_atomic(&self.path(id), json)?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.remove(id);
         files.record_use(id, json.len() as u64);

@@ -7,9 +7,8 @@ use std::path::Path;
 use ctx_core::text::clip;
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use ctx_redact::Redactor;
-use ctx_runtime::lookup::StoredSession;
 use ctx_runtime::lookup::cited::format_message;
-use ctx_session::DiscoveredSession;
+use ctx_session::{DiscoveredSession, StoredSession};
 use rmcp::model::{
     Annotations, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,

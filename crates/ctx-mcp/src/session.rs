@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Entry, Error, ErrorKind, Message, Result};
-use ctx_runtime::lookup::{Archiver, Lookup, StoredSession, find_session};
+use ctx_runtime::lookup::{Archiver, Lookup};
 use ctx_runtime::memory_session;
 use ctx_session::key::MAX_KEY_BYTES;
-use ctx_session::{DiscoveredSession, SessionStore, Transcript};
+use ctx_session::{DiscoveredSession, SessionStore, StoredSession, Transcript, find_session};
 
 use super::output::at_most;
 use super::{SessionRef, Setup};

@@ -25,6 +25,7 @@ mod session;
 mod spec;
 mod stores;
 mod sync;
+mod telemetry;
 mod turn;
 
 pub use ctx_workspace::WorkspaceAccess;
@@ -41,4 +42,5 @@ pub use models::{
 pub use runtime::{Builder, ContextMode, Runtime, SpawnRequest, SubagentOutcome};
 pub use spec::{ModelSource, Resolved, SessionSpec, WindowProof};
 pub use stores::Stores;
+pub use telemetry::trace_compaction;
 pub use turn::{BranchMove, COMMANDS, branch_ends};

@@ -145,7 +145,7 @@ async fn every_phase_has_a_span_and_a_compaction_logs_its_result() {
         assert!(assembled[field].parse::<u32>().unwrap() > 0, "{field}: {assembled:?}");
     }
     let request = &collected.of("request")[0];
-    assert_eq!(request["model"], "script/a");
+    assert_eq!(request["gen_ai.request.model"], "a");
     let began = collected.logged("compaction triggered");
     for field in
         ["session_id", "message_count", "estimated_tokens", "context_window", "threshold", "parts"]

@@ -6,11 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-mod hosted;
 pub mod http;
 pub mod lines;
 pub mod proxy;
 pub mod rpc;
 pub mod running;
 
-pub use hosted::Host;
+pub use ctx_hosted::Host;

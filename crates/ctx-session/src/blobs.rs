@@ -8,6 +8,13 @@ use ctx_core::{BlobStore, Error, ErrorKind, Result, Timestamp};
 use crate::disk;
 use crate::key::FileId;
 
+/// Returns the names of blobs that a text may mention.
+pub fn blob_names_in(text: &str) -> impl Iterator<Item = String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let words = text.split(move |c: char| !is_name(c));
+    words.filter_map(|word| word.trim_end_matches('.').strip_suffix(".txt").map(str::to_owned))
+}
+
 /// Stores blobs as `<name>.txt` in one folder, usually
 /// [`Home::tool_results_dir`](crate::Home::tool_results_dir).
 ///

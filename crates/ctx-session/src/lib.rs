@@ -20,13 +20,14 @@ mod retire;
 mod schema;
 mod source;
 mod store;
+mod stored;
 mod transcript;
 mod values;
 
 pub(crate) use ctx_disk as disk;
 pub use ctx_disk::{GroupCommit, is_newer, recover_journals};
 
-pub use blobs::{FileBlobs, NoBlobs};
+pub use blobs::{FileBlobs, NoBlobs, blob_names_in};
 pub use compactions::{
     CompactionAuthor, CoveredMessages, ReplayBranch, ReplayMessage, RewriteResult,
     StoredCompaction, UndoResult, rewrite_compacted, store_compaction, undo_compaction,
@@ -48,5 +49,6 @@ pub use paths::{Home, with_home_hint};
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};
+pub use stored::{StoredSession, find_session};
 pub use transcript::{BranchMessage, FilePlace, SessionContext, Transcript, TranscriptStats};
-pub use values::{FileStore, TransientStore};
+pub use values::{FileStore, TransientStore, is_value_of};

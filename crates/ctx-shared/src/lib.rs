@@ -13,24 +13,29 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod derived;
+mod erasures;
+mod held;
+mod journal;
 mod leases;
 mod memory;
 mod sync;
 mod transfer;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::{Home, SessionEntry, SessionStore};
-use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogName, Renewal, SessionName};
+use ctx_store::{AnyStore, DirectoryEntry, HostOptions, LogHead, LogName, SessionName};
 
 use cache::CachedLog;
-use leases::HeldLease;
-pub use leases::SharedLeases;
+use erasures::Erasures;
+pub use held::HeldAgents;
+use leases::{HeldLease, SharedLeases};
 pub use memory::HostMemory;
 use memory::SharedMemory;
 use sync::{locked, spawn_blocking};
@@ -46,7 +51,10 @@ pub struct SharedSessions {
     home: Home,
     timer: Arc<dyn Timer>,
     leases: Arc<SharedLeases>,
+    /// Whether turns go on while the store is away.
+    journals: bool,
     memories: std::sync::Mutex<HashMap<FileId, Arc<tokio::sync::Mutex<SharedMemory>>>>,
+    erasures: Erasures,
 }
 
 /// A session that this host holds.
@@ -75,12 +83,9 @@ impl SharedSessions {
     /// Creates it for the files of a home.
     pub fn new(store: AnyStore, options: &HostOptions, home: Home, timer: Arc<dyn Timer>) -> Self {
         let leases = SharedLeases::new(store.clone(), options, timer.clone());
-        Self { store, home, timer, leases: Arc::new(leases), memories: Default::default() }
-    }
-
-    /// Returns the leases of the host.
-    pub fn leases(&self) -> &Arc<SharedLeases> {
-        &self.leases
+        let (memories, erasures) = Default::default();
+        let (leases, journals) = (Arc::new(leases), options.journal);
+        Self { store, home, timer, leases, journals, memories, erasures }
     }
 
     /// Waits until this host holds the session, and fetches what its files lack.
@@ -90,6 +95,9 @@ impl SharedSessions {
     /// [`ErrorKind::Locked`] if another host holds it for too long; the errors of the store, and of
     /// writing the files.
     pub async fn fetch(&self, key: &SessionKey) -> Result<FetchedSession> {
+        if let Err(error) = self.apply_erasures(&agent(key), memory::INTERVAL).await {
+            tracing::warn!("an erasure of another host is not applied: {error}");
+        }
         let lease = self.leases.acquire(key).await?;
         match self.fetch_held(key, lease.session()).await {
             Ok((entry, log)) => Ok(FetchedSession { lease, entry, log }),
@@ -127,8 +135,41 @@ impl SharedSessions {
         let Some(entry) = entry else { return Ok((stored, None)) };
         let path = self.home.transcript(key, &entry)?;
         let log = log_name(&self.home, &agent, &path)?;
-        let log = cache::fetch(&*self.store, &log, &path).await?;
+        let log = cache::fetch(&*self.store, &self.home, &log).await?;
+        if log.is_removed() {
+            // The session was erased elsewhere: a new one begins.
+            if let Some(stored) = stored {
+                self.store.retire(name, stored.version).await?;
+            }
+            self.drop_entries(&agent, vec![path]).await?;
+            return Ok((None, None));
+        }
         Ok((stored, Some(log)))
+    }
+
+    /// Removes a session and its lines from the store and from this host, under its lease. What its
+    /// agent remembers of it stays. Returns whether the store had it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] if another host holds it for too long; the errors of the store, and of
+    /// deleting the file.
+    pub async fn remove(&self, key: &SessionKey) -> Result<bool> {
+        let held = self.leases.acquire(key).await?;
+        let done = async {
+            let Some(stored) = self.store.get(held.session()).await? else { return Ok(false) };
+            let path = self.home.transcript(key, &parsed(key, &stored.json)?)?;
+            let log = log_name(&self.home, &agent(key), &path)?;
+            // The entry goes last: until then, a repetition finds the log.
+            self.store.remove(&held.lease(), &log).await?;
+            cache::fetch(&*self.store, &self.home, &log).await?;
+            self.store.retire(held.session(), stored.version).await?;
+            self.drop_entries(&agent(key), vec![path]).await?;
+            Ok(true)
+        };
+        let done = done.await;
+        self.leases.release(held).await;
+        done
     }
 
     /// Fetches what other hosts have added to the memory of an agent, at most once a second.
@@ -194,24 +235,44 @@ impl SharedSession {
         self.lease.is_lost()
     }
 
-    /// Appends the lines to the log that the file has and the log lacks.
+    /// Appends the lines to the log that the file has and the log lacks. While the store is away and
+    /// [`HostOptions::journal`] is set, the lines stay in the file, as long as the lease is in force
+    /// for certain; returns a warning for the user then.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Locked`] if another host has taken the session over; the errors of the store.
-    pub async fn commit(&self, path: &Path) -> Result<()> {
-        let (store, lease) = (&*self.sessions.store, self.lease.lease());
+    pub async fn commit(&self, path: &Path) -> Result<Option<String>> {
         let mut state = self.state.lock().await;
-        match state.log.commit(store, &lease, path).await {
-            // The lease may have expired without another host taking the session.
-            Err(error) if error.kind() == ErrorKind::Locked => {
-                match store.renew(std::slice::from_ref(&lease)).await?.first() {
-                    Some(Renewal::Kept { .. }) => state.log.commit(store, &lease, path).await,
-                    _ => Err(error),
-                }
+        match self.send(&mut state.log, path).await {
+            Err(error)
+                if error.is_retryable() && self.sessions.journals && self.lease.is_certain() =>
+            {
+                state.log.journal(path).await?;
+                Ok(Some(format!("the turn is in a journal of this host only: {error}")))
             }
-            done => done,
+            done => done.map(|()| None),
         }
+    }
+
+    async fn send(&self, log: &mut CachedLog, path: &Path) -> Result<()> {
+        let (store, lease) = (&*self.sessions.store, self.lease.lease());
+        let mut done = log.commit(store, &lease, path).await;
+        // Some of the lines may have arrived when the store seemed to be away.
+        if log.is_journaled() && is(&done, ErrorKind::Conflict) {
+            log.find_end(store, path).await?;
+            done = log.commit(store, &lease, path).await;
+        }
+        if is(&done, ErrorKind::Locked) {
+            self.lease.set_lost();
+        }
+        done
+    }
+
+    /// Replaces all lines of the log by those of the file.
+    pub(crate) async fn replace(&self, path: &Path) -> Result<()> {
+        let (store, lease) = (&*self.sessions.store, self.lease.lease());
+        self.state.lock().await.log.replace(store, &lease, path).await
     }
 
     /// Saves the session's entry if it changed, unless that was done just now.
@@ -253,13 +314,37 @@ impl SharedSession {
 
     /// Gives the session back, once its file is closed.
     pub async fn release(self) {
+        if self.lease.is_lost()
+            && let Err(error) = self.erase_again().await
+        {
+            tracing::warn!("an erasure of another host is not applied: {error}");
+        }
         self.sessions.leases.release(self.lease).await;
+    }
+
+    /// Applies an erasure of another host, after which a turn without a lease may have written the
+    /// file again.
+    async fn erase_again(&self) -> Result<()> {
+        let SharedSessions { store, home, .. } = &*self.sessions;
+        let name = self.state.lock().await.log.name.clone();
+        let Some(head) = store.head(&name).await? else { return Ok(()) };
+        if head.generation != LogHead::NEW.generation {
+            let path = log_path(home, &name)?;
+            spawn_blocking(move || cache::distrust(&path)).await?;
+            cache::apply_erasure(&**store, home, &name, head.generation).await?;
+        }
+        Ok(())
     }
 }
 
 ctx_core::partial_debug!(SharedSessions, it, home = it.home);
 ctx_core::partial_debug!(SharedSession, it, session = it.lease.session());
 ctx_core::partial_debug!(FetchedSession, it, session = it.lease.session());
+
+/// Whether a call failed with an error of that kind.
+fn is<T>(done: &Result<T>, kind: ErrorKind) -> bool {
+    done.as_ref().is_err_and(|error| error.kind() == kind)
+}
 
 fn agent(key: &SessionKey) -> FileId {
     key.agent().cloned().unwrap_or_else(FileId::main)
@@ -289,4 +374,15 @@ fn log_name(home: &Home, agent: &FileId, path: &Path) -> Result<LogName> {
             .hint("remove sessionFile from the session's entry"));
     };
     Ok(LogName { agent: agent.to_string(), file: file.replace('\\', "/") })
+}
+
+/// Returns the file of a log.
+pub(crate) fn log_path(home: &Home, log: &LogName) -> Result<PathBuf> {
+    let file = format!("{}.jsonl", log.file);
+    if Path::new(&file).components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(home.sessions_dir(&FileId::new(&log.agent)?).join(file));
+    }
+    Err(Error::new(ErrorKind::Corrupt, "the shared store has a log with an invalid name")
+        .with("log", format_args!("{}/{}", log.agent, log.file))
+        .hint("another program wrote its rows: delete them"))
 }

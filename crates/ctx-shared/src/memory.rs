@@ -4,26 +4,27 @@
 //! sends what it has archived, and fetches what others did, by number. Its position is beside the
 //! archive, in `shared.json`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result, Timer};
 use ctx_disk as disk;
 use ctx_memory::Memory;
-use ctx_memory::facts::{Fact, FactStore};
+use ctx_memory::facts::{Fact, FactId, FactSelector, FactStore};
 use ctx_search::{Segment, SegmentId};
-use ctx_store::{Record, RecordKind, SharedStore};
+use ctx_store::{Change, ChangeFuture, Record, RecordKind, SharedStore};
 use serde::{Deserialize, Serialize};
 
-use crate::sync::spawn_blocking;
+use crate::sync::{locked, spawn_blocking};
 
 /// The number of records in one answer of the store, and in one call.
-const PAGE: usize = 1_000;
+pub(crate) const PAGE: usize = 1_000;
 
 /// Turns fetch the changes of others this often.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The memory of an agent on this host.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ pub struct HostMemory {
 ctx_core::partial_debug!(HostMemory, it, folder = it.folder);
 
 /// The memory of one agent in a store.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SharedMemory {
     position: Option<Position>,
     /// The segments that the store has.
@@ -48,7 +49,13 @@ pub(crate) struct SharedMemory {
     facts: HashMap<String, Vec<u8>>,
     /// When changes were last fetched.
     fetched: Option<Duration>,
+    /// Ends when another host added records since then.
+    changed: Option<ChangeFuture>,
+    /// The memory that they were fetched into.
+    host: Option<HostMemory>,
 }
+
+ctx_core::partial_debug!(SharedMemory, it, position = it.position);
 
 /// The numbers up to which a home has the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +66,7 @@ struct Position {
 }
 
 impl SharedMemory {
-    /// Fetches what other hosts remember, if that was not done just now.
+    /// Fetches what other hosts remember, unless that was done just now and no change is known.
     pub(crate) async fn fetch(
         &mut self,
         store: &dyn SharedStore,
@@ -68,9 +75,12 @@ impl SharedMemory {
         memory: &HostMemory,
     ) -> Result<()> {
         let now = timer.elapsed();
-        if self.fetched.is_some_and(|before| now.saturating_sub(before) < INTERVAL) {
+        let is_recent = self.fetched.is_some_and(|before| now.saturating_sub(before) < INTERVAL);
+        if is_recent && !self.is_changed() {
             return Ok(());
         }
+        self.changed = Some(store.changed(Change::Records(agent)));
+        self.host = Some(memory.clone());
         let file = position_file(&memory.folder);
         let before = match self.position {
             Some(position) => position,
@@ -85,6 +95,29 @@ impl SharedMemory {
         }
         (self.position, self.fetched) = (Some(position), Some(now));
         Ok(())
+    }
+
+    /// Whether the store has sent a notification.
+    fn is_changed(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let changed = self.changed.as_mut();
+        changed.is_some_and(|changed| changed.as_mut().poll(&mut context).is_ready())
+    }
+
+    /// Fetches the changes of others again, into the same memory, if that was not done within
+    /// `interval`.
+    pub(crate) async fn fetch_again(
+        &mut self,
+        store: &dyn SharedStore,
+        timer: &dyn Timer,
+        agent: &str,
+        interval: Duration,
+    ) -> Result<()> {
+        let is_due = |before| timer.elapsed().saturating_sub(before) >= interval;
+        match self.host.clone().filter(|_| self.fetched.is_none_or(is_due)) {
+            Some(memory) => self.fetch(store, timer, agent, &memory).await,
+            None => Ok(()),
+        }
     }
 
     async fn fetch_segments(
@@ -108,10 +141,7 @@ impl SharedMemory {
             spawn_blocking(move || {
                 memory.add(&segments)?;
                 memory.flush()?;
-                if !forgotten.is_empty() {
-                    memory.forget(&forgotten)?;
-                }
-                Ok(())
+                forget_segments(&memory, forgotten)
             })
             .await?;
             after = changes.next;
@@ -133,9 +163,16 @@ impl SharedMemory {
             }
             let fetched = parsed::<Fact>(&changes.records)?;
             self.facts.extend(changes.records.into_iter().map(|record| (record.id, record.bytes)));
+            let forgotten: BTreeSet<FactId> =
+                changes.forgotten.into_iter().filter_map(fact_id).collect();
             let facts = facts.clone();
             spawn_blocking(move || {
-                facts.lock().unwrap_or_else(PoisonError::into_inner).merge(fetched)
+                let mut facts = locked(&facts);
+                facts.merge(fetched)?;
+                if !forgotten.is_empty() {
+                    facts.forget(&[FactSelector::Facts(&forgotten)])?;
+                }
+                Ok(())
             })
             .await?;
             after = changes.next;
@@ -168,9 +205,19 @@ impl SharedMemory {
             store.put(agent, RecordKind::Segment, &records).await?;
             self.segments.extend(page.iter().map(|segment| segment.id));
         }
+        self.send_facts(store, agent, memory).await
+    }
+
+    /// Sends the facts that changed since the last call.
+    pub(crate) async fn send_facts(
+        &mut self,
+        store: &dyn SharedStore,
+        agent: &str,
+        memory: &HostMemory,
+    ) -> Result<()> {
         let Some(facts) = &memory.facts else { return Ok(()) };
         let changed: Vec<Record> = {
-            let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+            let facts = locked(facts);
             let records = facts.facts().filter_map(|fact| record(&fact.id, fact));
             records.filter(|record| self.facts.get(&record.id) != Some(&record.bytes)).collect()
         };
@@ -184,6 +231,25 @@ impl SharedMemory {
 
 fn record(id: &impl ToString, value: &impl Serialize) -> Option<Record> {
     Some(Record { id: id.to_string(), bytes: serde_json::to_vec(value).ok()? })
+}
+
+/// Forgets segments, unless that was done before: it takes an index that is rebuilt.
+fn forget_segments(memory: &Memory, mut ids: HashSet<SegmentId>) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let mut done: HashSet<SegmentId> = memory.forgotten()?.into_iter().collect();
+    // If the process was killed, a segment is there although it is in the list.
+    memory.each_id(&mut |id| {
+        done.remove(&id);
+    })?;
+    ids.retain(|id| !done.contains(id));
+    if ids.is_empty() { Ok(()) } else { memory.forget(&ids).map(drop) }
+}
+
+/// Returns the id of a record of a fact.
+fn fact_id(id: String) -> Option<FactId> {
+    serde_json::from_value(id.into()).ok()
 }
 
 fn parsed<T: for<'de> Deserialize<'de>>(records: &[Record]) -> Result<Vec<T>> {

@@ -23,6 +23,8 @@ pub struct TransferReport {
     pub sessions: usize,
     /// The number of lines of these sessions.
     pub lines: u64,
+    /// The number of those lines that were copied.
+    pub copied: u64,
     /// The sessions that were left out.
     pub skipped: Vec<SkippedSession>,
 }
@@ -38,11 +40,13 @@ pub struct SkippedSession {
 }
 
 impl TransferReport {
-    fn add(&mut self, key: &impl ToString, lines: Result<u64>) {
+    /// Adds a session with the numbers of its lines and of those that were copied.
+    fn add(&mut self, key: &impl ToString, lines: Result<(u64, u64)>) {
         match lines {
-            Ok(lines) => {
+            Ok((lines, copied)) => {
                 self.sessions += 1;
                 self.lines += lines;
+                self.copied += copied;
             }
             Err(error) => {
                 let (key, reason) = (key.to_string(), error.to_string());
@@ -84,7 +88,7 @@ async fn import_session(
     leases: &Arc<SharedLeases>,
     key: &SessionKey,
     entry: &SessionEntry,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let agent = crate::agent(key);
     let path = home.transcript(key, entry)?;
     let log = log_name(home, &agent, &path)?;
@@ -105,6 +109,7 @@ async fn import_session(
             .hint("rename one of them, or import into another tenant"));
         }
         let mut cached = cache::beginning(&**store, &log, &path).await?;
+        let before = cached.lines();
         cached.commit(&**store, &held.lease(), &path).await?;
         if stored.is_none() {
             let json = serde_json::to_string(entry).map_err(|error| {
@@ -112,7 +117,7 @@ async fn import_session(
             })?;
             store.compare_and_put(&name, None, &json).await?;
         }
-        Ok(cached.lines())
+        Ok((cached.lines(), cached.lines() - before))
     };
     let done = done.await;
     leases.release(held).await;
@@ -161,14 +166,14 @@ async fn export_session(
     home: &Home,
     name: &SessionName,
     entry: &DirectoryEntry,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let key: SessionKey = name.key.parse()?;
     let agent = FileId::new(&name.agent)?;
     let entry = parsed(&key, &entry.json)?;
     let path = home.transcript(&key, &entry)?;
     let log = log_name(home, &agent, &path)?;
-    let cached = cache::fetch(&**store, &log, &path).await?;
+    let cached = cache::fetch(&**store, home, &log).await?;
     let index = SessionStore::at(home.sessions_file(&agent));
     spawn_blocking(move || index.update(|all| all.insert(&key, entry).map(drop))).await?;
-    Ok(cached.lines())
+    Ok((cached.lines(), cached.fetched()))
 }

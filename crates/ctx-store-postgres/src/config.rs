@@ -24,7 +24,8 @@ pub struct StoreConfig {
     pub url: Option<String>,
     /// The tenant whose sessions are used. Default: `default`.
     pub tenant: String,
-    /// The name of this host in leases and errors. Default: made from its process id.
+    /// The name of this host in leases and errors; its process is added. Default: the name of the
+    /// machine.
     pub host: Option<String>,
     /// Maximum number of connections. Default: 8.
     #[schemars(range(min = 1))]
@@ -34,6 +35,20 @@ pub struct StoreConfig {
     pub lease_seconds: u32,
     /// Seconds that a turn waits for a session that another host works on. Default: 30.
     pub wait_seconds: u32,
+    /// What a turn does while the database cannot be reached. Default: `refuse`.
+    pub offline: Offline,
+}
+
+/// What a turn does while the database cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Offline {
+    /// It fails.
+    #[default]
+    Refuse,
+    /// It is kept in a journal of this host while the lease is in force, with a notice, and stored
+    /// later. Needs a `leaseSeconds` of about a minute.
+    Journal,
 }
 
 ctx_core::partial_debug!(StoreConfig, it, tenant = it.tenant);
@@ -47,6 +62,7 @@ impl Default for StoreConfig {
             connections: 8,
             lease_seconds: 5,
             wait_seconds: 30,
+            offline: Offline::Refuse,
         }
     }
 }
@@ -88,9 +104,25 @@ impl StoreConfig {
     ///
     /// [`ErrorKind::Config`] without a URL, and those of [`PostgresStore::open`].
     pub async fn open(&self) -> Result<PostgresStore> {
+        let patience = Options::default().patience;
+        let most = match self.offline {
+            Offline::Refuse => patience,
+            // The lease must be in force when a call is given up.
+            Offline::Journal => Duration::from_secs(self.lease_seconds.into()) / 4,
+        };
+        self.open_within(patience.min(most)).await
+    }
+
+    /// Opens its store, whose calls are repeated for `patience` while the database cannot be reached.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub async fn open_within(&self, patience: Duration) -> Result<PostgresStore> {
         let options = Options {
             tenant: self.tenant.clone(),
             connections: self.connections,
+            patience,
             ..Options::default()
         };
         PostgresStore::open(self.url()?, options).await
@@ -116,6 +148,7 @@ impl StoreConfig {
             name: self.host.clone().unwrap_or(default.name),
             lease: Duration::from_secs(self.lease_seconds.into()),
             wait: Duration::from_secs(self.wait_seconds.into()),
+            journal: self.offline == Offline::Journal,
         }
     }
 }

@@ -13,8 +13,11 @@ const GET: &str =
 const SETTLE: &str = "
     select version, entry from ctx.session where tenant = $1 and agent = $2 and key = $3 for share";
 
+/// The first version is a time: the versions of an entry that is made again differ from the earlier
+/// ones, so that a repeated removal of those finds another version.
 const CREATE: &str = "
-    insert into ctx.session (tenant, agent, key, version, entry) values ($1, $2, $3, 1, $4)
+    insert into ctx.session (tenant, agent, key, version, entry)
+    values ($1, $2, $3, (extract(epoch from clock_timestamp()) * 1000000)::bigint, $4)
     on conflict do nothing returning version";
 
 const CHANGE: &str = "
@@ -28,9 +31,15 @@ const LIST: &str = "
 
 const AGENTS: &str = "select distinct agent from ctx.session where tenant = $1 order by agent";
 
+/// The message makes this a write, whether or not a row is removed: its commit waits for a synchronous
+/// standby. An earlier attempt may have removed the row at a server that crashed before the standby
+/// had it.
 const RETIRE: &str = "
-    delete from ctx.session
-    where tenant = $1 and agent = $2 and key = $3 and version = $4 returning version";
+    with gone as (
+        delete from ctx.session
+        where tenant = $1 and agent = $2 and key = $3 and version = $4 returning version
+    )
+    select exists (select from gone) from pg_logical_emit_message(true, 'ctx', '')";
 
 #[async_trait]
 impl Directory for PostgresStore {
@@ -53,9 +62,9 @@ impl Directory for PostgresStore {
             return Ok(unsigned(row.get(0)));
         }
         // The call may be a repetition.
-        let next = seen.unwrap_or_default() + 1;
+        let is_next = |version| seen.is_none_or(|seen| version == seen + 1);
         match self.entry(SETTLE, session).await? {
-            Some(entry) if entry.version == next && entry.json == json => Ok(next),
+            Some(entry) if is_next(entry.version) && entry.json == json => Ok(entry.version),
             _ => Err(changed_entry(session)),
         }
     }
@@ -83,7 +92,8 @@ impl Directory for PostgresStore {
     async fn retire(&self, session: &SessionName, seen: u64) -> Result<()> {
         let SessionName { agent, key } = session;
         let params: &crate::Params<'_> = &[&self.options.tenant, agent, key, &signed(seen)];
-        if self.query(RETIRE, params).await?.is_empty() && self.get(session).await?.is_some() {
+        let is_gone = self.query(RETIRE, params).await?.first().is_some_and(|row| row.get(0));
+        if !is_gone && self.get(session).await?.is_some() {
             return Err(changed_entry(session));
         }
         Ok(())

@@ -4,7 +4,15 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use deadpool_postgres::{PoolError, TimeoutType};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+
+/// What a server says that begins or ends.
+const ENDING: [SqlState; 3] =
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+
+/// What it says if another transaction was in the way.
+const IN_THE_WAY: [SqlState; 2] =
+    [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -45,27 +53,26 @@ impl Failure {
         match self {
             Self::Silent(_) | Self::Busy => true,
             Self::Lasting(_) => false,
-            Self::Database(error) => match error.code() {
+            Self::Database(error) => match error.as_db_error() {
                 None => is_broken(error),
-                Some(code) => [
-                    SqlState::ADMIN_SHUTDOWN,
-                    SqlState::CRASH_SHUTDOWN,
-                    SqlState::CANNOT_CONNECT_NOW,
-                    SqlState::READ_ONLY_SQL_TRANSACTION,
-                    SqlState::T_R_SERIALIZATION_FAILURE,
-                    SqlState::T_R_DEADLOCK_DETECTED,
-                ]
-                .contains(code),
+                Some(found) => is_away(found) || IN_THE_WAY.contains(found.code()),
+            },
+        }
+    }
+
+    /// Whether the database cannot be reached, or cannot be used by anyone just now.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Silent(_) => true,
+            Self::Busy | Self::Lasting(_) => false,
+            Self::Database(error) => match error.as_db_error() {
+                None => is_broken(error),
+                Some(found) => is_away(found),
             },
         }
     }
 
     pub(crate) fn into_error(self) -> Error {
-        let unreachable = |what: &'static str| {
-            Error::new(ErrorKind::Upstream, what)
-                .hint("start the database, or correct store.url or CTX_STORE_URL")
-                .retryable()
-        };
         let error = match self {
             Self::Lasting(error) => return error,
             Self::Silent(waited) => {
@@ -93,8 +100,23 @@ impl Failure {
             .source(error);
         };
         let (kind, what, hint) = of_code(found.code());
-        Error::new(kind, what).with("reason", found.message()).hint(hint).source(error)
+        // A disk is seldom freed within the time that a call is repeated for, so the call fails at
+        // once; later it may succeed.
+        let is_for_now = is_ending(found) || *found.code() == SqlState::DISK_FULL;
+        let error = Error::new(kind, what).with("reason", found.message()).hint(hint).source(error);
+        if is_for_now { error.retryable() } else { error }
     }
+}
+
+/// Whether the server begins or ends. One that panics ends, whatever the reason: it cannot write to
+/// its write-ahead log, for example. It may have committed what it was asked for.
+fn is_ending(error: &DbError) -> bool {
+    ENDING.contains(error.code()) || error.parsed_severity() == Some(Severity::Panic)
+}
+
+/// Whether the server begins, ends, or is not the primary any more.
+fn is_away(error: &DbError) -> bool {
+    is_ending(error) || *error.code() == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 /// Returns the kind of an error of the database, its description, and a hint.
@@ -120,12 +142,22 @@ fn of_code(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
         let hint = "nothing was written; see docs/scale.md for sizing";
         (ErrorKind::Timeout, "a statement of the shared store took too long", hint)
     } else if is(&[SqlState::DISK_FULL]) {
-        let hint = "nothing was written; free space on the database's disk";
-        (ErrorKind::Upstream, "the disk of the shared store is full", hint)
+        let hint = "free space on the disk of the database, then repeat the request";
+        (ErrorKind::Upstream, "the disk of the database is full", hint)
+    } else if is(&ENDING) {
+        let hint = "start the database, or wait until it has recovered";
+        (ErrorKind::Upstream, "the database of the shared store is not running", hint)
     } else {
         let hint = "nothing was written; `ctx store check` examines the store";
         (ErrorKind::Upstream, "the database of the shared store failed", hint)
     }
+}
+
+/// Returns the error of a database that cannot be reached.
+pub(crate) fn unreachable(what: &'static str) -> Error {
+    Error::new(ErrorKind::Upstream, what)
+        .hint("start the database, or correct store.url or CTX_STORE_URL")
+        .retryable()
 }
 
 /// Whether a connection failed or broke.

@@ -6,47 +6,56 @@
 //! names its tenant, so a statement without a tenant sees and writes nothing. The program's role
 //! must not bypass it: [`PostgresStore::open`] refuses superusers.
 //!
-//! Leases are rows with an epoch, a holder and an end, by the database's clock. A write locks the
-//! row of its lease, so it happens before the next grant, or is refused.
+//! Leases are rows with an epoch and a holder, and each holder has a row with an end, by the
+//! database's clock. A write locks the row of its lease, so it happens before the next grant, or is
+//! refused.
 //!
 //! # Notes
 //!
 //! A call that loses its connection is repeated for [`Options::patience`]: until a standby is
-//! promoted, for example. All calls can be repeated, so nothing is written twice.
+//! promoted, for example. All calls can be repeated, so nothing is written twice. After that time
+//! the next calls fail at once, and one of them at a time tries: see [`Options::pause`].
 
 #![forbid(unsafe_code)]
 
+mod breaker;
+mod changes;
 mod config;
 mod connect;
 mod directory;
 mod error;
+mod health;
 mod lease;
 mod log;
+mod proxied;
 mod records;
 mod schema;
 mod status;
 mod tenant;
+mod vacuum;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 use deadpool_postgres::{Client, Pool};
 use futures_util::future::join4;
-use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-pub use config::{StoreConfig, URL_VARIABLE};
+use breaker::Breaker;
+use changes::Notifications;
+pub use config::{Offline, StoreConfig, URL_VARIABLE};
+use connect::Target;
 use error::Failure;
 pub use schema::{APP_ROLE, VERSION, migrate};
 pub use status::{LeaseStatus, StoreStatus};
+pub use vacuum::VacuumReport;
 
 /// The wait before the first repetition of a call; it doubles up to a second.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-
-/// The longest wait between two repetitions.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The names of the tenant for each transaction, and the time limit of its statement.
 const BEGIN_TENANT: &str =
@@ -63,6 +72,10 @@ pub struct Options {
     pub statement_timeout: Duration,
     /// How long a call is repeated while the database cannot be reached. Default: 15 seconds.
     pub patience: Duration,
+    /// How long the next calls fail at once after a call could not reach the database for all of
+    /// `patience`. Then one of them tries once: if the database answers, all are made again, and
+    /// otherwise the time begins again. Default: 1 second.
+    pub pause: Duration,
 }
 
 impl Default for Options {
@@ -72,6 +85,7 @@ impl Default for Options {
             connections: 8,
             statement_timeout: Duration::from_secs(10),
             patience: Duration::from_secs(15),
+            pause: Duration::from_secs(1),
         }
     }
 }
@@ -81,37 +95,20 @@ impl Default for Options {
 pub struct PostgresStore {
     pool: Pool,
     options: Options,
+    shared: Arc<Shared>,
+}
+
+/// What all clones of a store and its tenants have in common.
+struct Shared {
+    breaker: Breaker,
+    notifications: Arc<Notifications>,
+    /// By tenant and holder.
+    leases: Mutex<HashMap<(String, String), lease::Known>>,
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
-/// Repeats a call while the database cannot be reached.
-struct Retry {
-    until: Instant,
-    wait: Duration,
-}
-
-impl Retry {
-    fn new(patience: Duration) -> Self {
-        Self { until: Instant::now() + patience, wait: FIRST_WAIT }
-    }
-
-    /// Waits before the call is repeated.
-    ///
-    /// # Errors
-    ///
-    /// The failure, if a repetition cannot help, or none is left.
-    async fn wait(&mut self, failure: Failure) -> Result<()> {
-        if !failure.may_pass() || Instant::now() + self.wait >= self.until {
-            return Err(failure.into_error());
-        }
-        tokio::time::sleep(self.wait).await;
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
-        Ok(())
     }
 }
 
@@ -129,10 +126,17 @@ impl PostgresStore {
     /// [`ErrorKind::Upstream`] if the database cannot be reached, refuses the login or is read-only.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
         check_tenant(&options.tenant)?;
-        let pool = connect::pool(url, &options)?;
-        let store = Self { pool, options };
-        schema::check(&*store.client().await.map_err(Failure::into_error)?).await?;
-        Ok(store)
+        let target = Target::parse(url)?;
+        let pool = target.pool(&options)?;
+        let client = pool.get().await.map_err(|error| Failure::of_pool(error).into_error())?;
+        let key = schema::check(&client).await?;
+        let shared = Shared {
+            breaker: Breaker::default(),
+            notifications: Notifications::new(target, key),
+            leases: Mutex::default(),
+        };
+        drop(client);
+        Ok(Self { pool, options, shared: Arc::new(shared) })
     }
 
     /// Returns its tenant.
@@ -147,10 +151,23 @@ impl PostgresStore {
     /// Runs a statement in a transaction of the tenant, and repeats it while the database cannot be
     /// reached. The statement must be safe to repeat.
     async fn query(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>> {
-        let mut retry = Retry::new(self.options.patience);
+        self.repeated(move || self.query_once(sql, params)).await
+    }
+
+    /// Makes a call, and repeats it while the database cannot be reached. It must be safe to repeat.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Upstream`] at once, if others have just found that the database cannot be
+    /// reached; the failure of the call, if a repetition cannot help, or none is left.
+    async fn repeated<T, F>(&self, call: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut retry = self.shared.breaker.call(&self.options)?;
         loop {
-            match self.query_once(sql, params).await {
-                Ok(rows) => return Ok(rows),
+            match call().await {
+                Ok(answer) => return Ok(retry.answered(answer)),
                 Err(failure) => retry.wait(failure).await?,
             }
         }
@@ -160,10 +177,7 @@ impl PostgresStore {
     async fn query_once(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>, Failure> {
         let client = self.client().await?;
         let done = self.limited(self.query_on(&client, sql, params)).await;
-        if done.is_err() {
-            drop(Client::take(client));
-        }
-        done?
+        settled(client, done)
     }
 
     async fn query_on(
@@ -200,6 +214,19 @@ impl PostgresStore {
     fn statement_timeout(&self) -> String {
         format!("{}ms", self.options.statement_timeout.as_millis())
     }
+}
+
+/// Ends the use of a connection. One that did not answer is closed.
+fn settled<T>(client: Client, done: Result<Result<T, Failure>, Failure>) -> Result<T, Failure> {
+    if done.is_err() {
+        drop(Client::take(client));
+    }
+    done?
+}
+
+/// Locks a mutex, whether or not a thread panicked while it held the lock.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn check_tenant(name: &str) -> Result<()> {

@@ -2,18 +2,21 @@
 
 use async_trait::async_trait;
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_store::{Lease, Line, LogHead, LogName, SessionLogs, lost_lease, moved_head};
+use ctx_store::{Lease, Line, LogHead, LogName, RecordKind, SessionLogs, lost_lease, moved_head};
+use deadpool_postgres::Client;
 use tokio_postgres::Transaction;
 
 use crate::error::Failure;
-use crate::{BEGIN_TENANT, PostgresStore, Retry, signed, unsigned};
+use crate::records::PUT;
+use crate::{BEGIN_TENANT, PostgresStore, settled, signed, unsigned};
 
 /// The lease of a write. Its row stays locked until the transaction ends, so that the next grant
-/// waits for the write.
+/// waits for the write. Whether the time of its holder has passed does not matter: until another host
+/// is granted the session, nothing can come in between.
 macro_rules! held {
     () => {
         "select from ctx.lease where tenant = $1 and agent = $2 and key = $3 and epoch = $4
-            and holder is not null and held_until > clock_timestamp() for share"
+            and holder is not null for share"
     };
 }
 
@@ -52,6 +55,11 @@ const CREATE: &str = concat!(
 const HEAD: &str =
     "select generation, lines from ctx.log where tenant = $1 and agent = $2 and file = $3";
 
+const LOGS: &str = "
+    select file, generation, lines from ctx.log
+    where tenant = $1 and agent = $2 and ($3::text is null or file > $3)
+    order by file limit $4";
+
 /// The lines from `$4` on: the first one, and those that end within `$5` bytes.
 macro_rules! lines {
     () => {
@@ -78,8 +86,8 @@ const READ_SETTLED: &str = concat!(
 
 /// The holder of a session that is held under another epoch, or is not held.
 const HOLDER: &str = "
-    select epoch = $4 and holder is not null and held_until > clock_timestamp(), holder
-    from ctx.lease where tenant = $1 and agent = $2 and key = $3";
+    select epoch = $4 and holder is not null, holder from ctx.lease
+    where tenant = $1 and agent = $2 and key = $3";
 
 #[async_trait]
 impl SessionLogs for PostgresStore {
@@ -90,6 +98,21 @@ impl SessionLogs for PostgresStore {
             lines: unsigned(row.get(1)),
         };
         Ok(rows.first().map(head))
+    }
+
+    async fn logs(
+        &self,
+        agent: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(LogName, LogHead)>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = self.query(LOGS, &[&self.options.tenant, &agent, &after, &most]).await?;
+        let log = |row: &tokio_postgres::Row| {
+            let name = LogName { agent: agent.to_owned(), file: row.get(0) };
+            (name, LogHead { generation: unsigned(row.get(1)), lines: unsigned(row.get(2)) })
+        };
+        Ok(rows.iter().map(log).collect())
     }
 
     async fn append(
@@ -123,29 +146,20 @@ impl SessionLogs for PostgresStore {
             &ids,
             &bodies,
         ];
-        for is_repeated in [false, true] {
-            let is_refused = match self.query(sql, params).await {
-                Ok(rows) if rows.len() == lines.len() => return Ok(after),
-                Ok(_) => true,
-                // An earlier attempt may have been committed, so that the same ids exist.
-                Err(error) if is_duplicate(&error) => false,
-                Err(error) => return Err(error),
-            };
-            let found = self.head(log).await?;
-            let is_there = found
-                .is_some_and(|head| head.generation == at.generation && head.lines >= after.lines);
-            if is_there && self.has(log, at.lines, lines).await? {
-                return Ok(after);
-            }
-            self.check_lease(lease).await?;
-            let is_unmoved =
-                found.map_or(at == LogHead::NEW, |head| head == at && at != LogHead::NEW);
-            // The lease had expired, and was renewed since.
-            if is_repeated || !is_refused || !is_unmoved {
-                return Err(moved_head(log, at, found));
-            }
+        match self.query(sql, params).await {
+            Ok(rows) if rows.len() == lines.len() => return Ok(after),
+            // An earlier attempt may have been committed, so that the same ids exist.
+            Err(error) if !is_duplicate(&error) => return Err(error),
+            _ => {}
         }
-        Err(lost_lease(lease, None))
+        let found = self.head(log).await?;
+        let is_there =
+            found.is_some_and(|head| head.generation == at.generation && head.lines >= after.lines);
+        if is_there && self.has(log, at.lines, lines).await? {
+            return Ok(after);
+        }
+        self.check_lease(lease).await?;
+        Err(moved_head(log, at, found))
     }
 
     async fn read(&self, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>> {
@@ -160,13 +174,8 @@ impl SessionLogs for PostgresStore {
         lines: &[Line],
     ) -> Result<LogHead> {
         let after = LogHead { generation: at.generation + 1, lines: lines.len() as u64 };
-        let mut retry = Retry::new(self.options.patience);
-        loop {
-            match self.replace_once(lease, log, at, lines).await {
-                Ok(true) => return Ok(after),
-                Ok(false) => break,
-                Err(failure) => retry.wait(failure).await?,
-            }
+        if self.repeated(move || self.replace_once(lease, log, at, lines)).await? {
+            return Ok(after);
         }
         let found = self.head(log).await?;
         // The call may be a repetition.
@@ -178,10 +187,7 @@ impl SessionLogs for PostgresStore {
     }
 
     async fn remove(&self, lease: &Lease, log: &LogName) -> Result<()> {
-        let mut retry = Retry::new(self.options.patience);
-        while let Err(failure) = self.remove_once(lease, log).await {
-            retry.wait(failure).await?;
-        }
+        self.repeated(move || self.remove_once(lease, log)).await?;
         self.check_lease(lease).await
     }
 }
@@ -190,7 +196,7 @@ impl PostgresStore {
     /// Begins a transaction of the tenant.
     pub(crate) async fn transaction<'a>(
         &self,
-        client: &'a mut deadpool_postgres::Client,
+        client: &'a mut Client,
     ) -> Result<deadpool_postgres::Transaction<'a>, Failure> {
         let transaction = client.transaction().await?;
         let params: &crate::Params<'_> = &[&self.options.tenant, &self.statement_timeout()];
@@ -208,13 +214,25 @@ impl PostgresStore {
         lines: &[Line],
     ) -> Result<bool, Failure> {
         let mut client = self.client().await?;
-        let transaction = self.transaction(&mut client).await?;
+        let done = self.limited(self.replace_on(&mut client, lease, log, at, lines)).await;
+        settled(client, done)
+    }
+
+    async fn replace_on(
+        &self,
+        client: &mut Client,
+        lease: &Lease,
+        log: &LogName,
+        at: LogHead,
+        lines: &[Line],
+    ) -> Result<bool, Failure> {
+        let transaction = self.transaction(client).await?;
         if !self.holds(&transaction, lease).await? {
             return Ok(false);
         }
         let tenant = &self.options.tenant;
         let (generation, before) = (signed(at.generation), signed(at.lines));
-        let sql = "update ctx.log set generation = generation + 1, lines = $6
+        let sql = "update ctx.log set generation = generation + 1, lines = $6, changed_at = now()
             where tenant = $1 and agent = $2 and file = $3 and generation = $4 and lines = $5";
         let params: &crate::Params<'_> =
             &[tenant, &log.agent, &log.file, &generation, &before, &signed(lines.len() as u64)];
@@ -230,20 +248,54 @@ impl PostgresStore {
         let params: &crate::Params<'_> =
             &[tenant, &log.agent, &log.file, &signed(lease.epoch), &ids, &bodies];
         transaction.execute(sql, params).await?;
+        self.tell_erased(&transaction, &log.agent, &[(&log.file, generation + 1)]).await?;
         transaction.commit().await?;
         Ok(true)
     }
 
-    /// Removes a log, unless the lease is lost.
+    /// Removes the lines of a log, unless the lease is lost.
     async fn remove_once(&self, lease: &Lease, log: &LogName) -> Result<(), Failure> {
         let mut client = self.client().await?;
-        let transaction = self.transaction(&mut client).await?;
+        let done = self.limited(self.remove_on(&mut client, lease, log)).await;
+        settled(client, done)
+    }
+
+    async fn remove_on(
+        &self,
+        client: &mut Client,
+        lease: &Lease,
+        log: &LogName,
+    ) -> Result<(), Failure> {
+        let transaction = self.transaction(client).await?;
         if self.holds(&transaction, lease).await? {
             self.clear(&transaction, log).await?;
-            let sql = "delete from ctx.log where tenant = $1 and agent = $2 and file = $3";
-            transaction.execute(sql, &[&self.options.tenant, &log.agent, &log.file]).await?;
+            let sql = "
+                update ctx.log set generation = generation + 1, lines = 0, changed_at = now()
+                where tenant = $1 and agent = $2 and file = $3 and lines > 0
+                returning generation";
+            let params: &crate::Params<'_> = &[&self.options.tenant, &log.agent, &log.file];
+            if let Some(row) = transaction.query_opt(sql, params).await? {
+                let erased: &[(&str, i64)] = &[(&log.file, row.get(0))];
+                self.tell_erased(&transaction, &log.agent, erased).await?;
+            }
         }
         Ok(transaction.commit().await?)
+    }
+
+    /// Adds the records of logs of one agent that were replaced or removed, with their generations.
+    pub(crate) async fn tell_erased(
+        &self,
+        transaction: &Transaction<'_>,
+        agent: &str,
+        logs: &[(&str, i64)],
+    ) -> Result<(), Failure> {
+        let (files, generations): (Vec<&str>, Vec<Vec<u8>>) =
+            logs.iter().map(|(file, number)| (*file, number.to_string().into_bytes())).unzip();
+        let kind = RecordKind::Erasure.name();
+        let params: &crate::Params<'_> =
+            &[&self.options.tenant, &agent, &kind, &files, &generations];
+        transaction.execute(PUT, params).await?;
+        Ok(())
     }
 
     /// Whether the lease is in force. It stays so until the transaction ends.

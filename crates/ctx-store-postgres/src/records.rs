@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use ctx_core::Result;
-use ctx_store::{Record, RecordChanges, RecordKind, RecordLogs};
+use ctx_store::{Change, Record, RecordChanges, RecordKind, RecordLogs};
 
 use crate::{PostgresStore, signed, unsigned};
 
 /// The row of the stream is locked until the transaction ends, so that numbers become visible in
 /// their order.
-const PUT: &str = "
+pub(crate) const PUT: &str = "
     with stream as (
         insert into ctx.stream as known (tenant, agent, kind, last)
         values ($1, $2, $3, cardinality($4::text[]))
@@ -21,7 +21,8 @@ const PUT: &str = "
     insert into ctx.record as known (tenant, agent, kind, id, seq, body)
     select $1, $2, $3, new.id, stream.last - cardinality($4::text[]) + new.nth, new.body
     from stream, unnest($4::text[], $5::bytea[]) with ordinality as new (id, body, nth)
-    on conflict (tenant, agent, kind, id) do update set seq = excluded.seq, body = excluded.body
+    on conflict (tenant, agent, kind, id) do update
+        set seq = excluded.seq, body = excluded.body, changed_at = now()
         where known.body <> excluded.body";
 
 const SINCE: &str = "
@@ -40,10 +41,12 @@ const FORGET: &str = "
         select count(*) as there from ctx.record
         where tenant = $1 and agent = $2 and kind = $3 and id = any($4) and body is not null
     ), gone as (
-        insert into ctx.record (tenant, agent, kind, id, seq, body)
+        insert into ctx.record as known (tenant, agent, kind, id, seq, body)
         select $1, $2, $3, old.id, stream.last - cardinality($4::text[]) + old.nth, null
         from stream, unnest($4::text[]) with ordinality as old (id, nth)
-        on conflict (tenant, agent, kind, id) do update set seq = excluded.seq, body = null
+        on conflict (tenant, agent, kind, id) do update
+            set seq = excluded.seq, body = null, changed_at = now()
+            where known.body is not null
         returning 1
     )
     select there from before where (select count(*) from gone) >= 0";
@@ -62,7 +65,9 @@ impl RecordLogs for PostgresStore {
         }
         let params: &crate::Params<'_> =
             &[&self.options.tenant, &agent, &kind.name(), &ids, &bodies];
-        self.query(PUT, params).await.map(drop)
+        self.query(PUT, params).await?;
+        self.notify(Change::Records(agent));
+        Ok(())
     }
 
     async fn since(
@@ -95,6 +100,7 @@ impl RecordLogs for PostgresStore {
         }
         let params: &crate::Params<'_> = &[&self.options.tenant, &agent, &kind.name(), &ids];
         let rows = self.query(FORGET, params).await?;
+        self.notify(Change::Records(agent));
         Ok(rows.first().map_or(0, |row| unsigned(row.get(0))))
     }
 }

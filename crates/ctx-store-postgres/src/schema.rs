@@ -3,12 +3,13 @@
 use ctx_core::{Error, ErrorKind, Result};
 use tokio_postgres::Client;
 
+use crate::Options;
+use crate::connect::Target;
 use crate::error::Failure;
-use crate::{Options, connect};
 
 /// The migrations, in order. The number of a version is its place, from 1. A migration that was
 /// released is never changed.
-const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The version of the schema that this program uses.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
@@ -31,7 +32,7 @@ const MIGRATION_LOCK: i64 = 0x6374_7873_746f_7265;
 /// Those of [`PostgresStore::open`](crate::PostgresStore::open); also if the schema is newer.
 pub async fn migrate(url: &str) -> Result<(i32, i32)> {
     let failed = |error| Failure::from(error).into_error();
-    let pool = connect::pool(url, &Options::default())?;
+    let pool = Target::parse(url)?.pool(&Options::default())?;
     let mut client = pool.get().await.map_err(|error| Failure::of_pool(error).into_error())?;
     check_server(&client).await?;
     let transaction = client.transaction().await.map_err(failed)?;
@@ -50,8 +51,8 @@ pub async fn migrate(url: &str) -> Result<(i32, i32)> {
     Ok((before, VERSION))
 }
 
-/// Checks that the program can use a database.
-pub(crate) async fn check(client: &Client) -> Result<()> {
+/// Checks that the program can use a database, and returns the key of its notifications.
+pub(crate) async fn check(client: &Client) -> Result<String> {
     check_server(client).await?;
     match version(client).await? {
         VERSION => {}
@@ -81,7 +82,8 @@ pub(crate) async fn check(client: &Client) -> Result<()> {
             "create a role for ctx: `create role ctx login password '...' in role {APP_ROLE}`"
         )));
     }
-    Ok(())
+    let key = "select key::text from ctx.schema_version where version = 1";
+    Ok(client.query_one(key, &[]).await.map_err(|e| Failure::from(e).into_error())?.get(0))
 }
 
 async fn check_server(client: &Client) -> Result<()> {

@@ -21,7 +21,7 @@ pub struct StoreStatus {
     pub lines: u64,
     /// The number of bytes of these lines.
     pub bytes: u64,
-    /// The leases in force, in the order of their keys.
+    /// The leases that no other host can take over, in the order of their keys.
     pub leases: Vec<LeaseStatus>,
 }
 
@@ -35,7 +35,7 @@ pub struct LeaseStatus {
     pub holder: String,
     /// Its epoch.
     pub epoch: u64,
-    /// For how many seconds it is still valid.
+    /// For how many seconds it is still valid if its host renews nothing.
     pub seconds: f64,
     /// Whether another host waits for it.
     pub is_wanted: bool,
@@ -50,8 +50,8 @@ const COUNTS: &str = "
 const LEASES: &str = "
     select key, holder, epoch, extract(epoch from held_until - clock_timestamp())::float8,
         coalesce(wanted_until > clock_timestamp(), false)
-    from ctx.lease where tenant = $1 and holder is not null and held_until > clock_timestamp()
-    order by key";
+    from ctx.lease join ctx.host using (tenant, holder)
+    where tenant = $1 and held_until > clock_timestamp() order by key";
 
 /// Logs whose lines do not count from 0 to the end of the log.
 const DAMAGED: &str = "

@@ -1,14 +1,40 @@
-//! Tenants: their stores over the same connections, and erasure.
+//! Tenants: their stores over the same connections, erasure, and what erasure leaves.
+
+use std::collections::BTreeMap;
 
 use ctx_core::Result;
 
 use crate::error::Failure;
-use crate::{Options, PostgresStore, Retry, check_tenant};
+use crate::{Options, PostgresStore, check_tenant};
 
 /// The tables with rows of tenants. The schema has no others but that of its version.
 const TABLES: &str = "
     select format('delete from ctx.%I where tenant = $1', tablename)
     from pg_tables where schemaname = 'ctx' and tablename <> 'schema_version' order by tablename";
+
+const REMOVE_LOGS: &str = "
+    update ctx.log set generation = generation + 1, lines = 0, changed_at = now()
+    where tenant = $1 and lines > 0
+    returning agent, file, generation";
+
+const LOCK_STREAMS: &str =
+    "select from ctx.stream where tenant = $1 order by agent, kind for update";
+
+/// Forgets all that agents remember, each record with its next number.
+const FORGET_ALL: &str = "
+    with going as (
+        select agent, kind, id, row_number() over (partition by agent, kind order by seq) as nth
+        from ctx.record where tenant = $1 and kind <> 'erasure' and body is not null
+    ), stream as (
+        update ctx.stream as known set last = known.last + more.total
+        from (select agent, kind, count(*) as total from going group by agent, kind) as more
+        where known.tenant = $1 and known.agent = more.agent and known.kind = more.kind
+        returning known.agent, known.kind, known.last - more.total as before
+    )
+    update ctx.record as old set seq = stream.before + going.nth, body = null, changed_at = now()
+    from going join stream using (agent, kind)
+    where old.tenant = $1 and old.agent = going.agent and old.kind = going.kind
+        and old.id = going.id";
 
 impl PostgresStore {
     /// Returns the store of another tenant, over the same connections.
@@ -19,27 +45,57 @@ impl PostgresStore {
     pub fn of_tenant(&self, tenant: &str) -> Result<Self> {
         check_tenant(tenant)?;
         let options = Options { tenant: tenant.to_owned(), ..self.options.clone() };
-        Ok(Self { pool: self.pool.clone(), options })
+        Ok(Self { pool: self.pool.clone(), options, shared: self.shared.clone() })
     }
 
-    /// Removes all rows of the tenant, all or none, and returns their number. Hosts of the tenant
-    /// lose their leases, and can write again only under new ones. Their homes keep what they
-    /// cached: erase those first, or a host stores the sessions again.
+    /// Erases all texts of the tenant, all or none, and returns the number of their rows. Hosts of
+    /// the tenant lose their leases, and can write again only under new ones. The names of logs and
+    /// the ids of records stay until [`vacuum`](Self::vacuum): by them, hosts erase what they cached.
     ///
     /// # Errors
     ///
-    /// Those of the database; nothing is removed then.
+    /// Those of the database; nothing is erased then.
     pub async fn erase_tenant(&self) -> Result<u64> {
-        let mut retry = Retry::new(self.options.patience);
-        loop {
-            match self.erase_once().await {
-                Ok(rows) => return Ok(rows),
-                Err(failure) => retry.wait(failure).await?,
-            }
-        }
+        self.repeated(move || self.erase_once()).await
     }
 
     async fn erase_once(&self) -> Result<u64, Failure> {
+        let mut client = self.client().await?;
+        let transaction = self.transaction(&mut client).await?;
+        let tenant = &self.options.tenant;
+        let mut rows = 0;
+        // Leases first: a write that holds one ends before.
+        let proxied = ["conversation", "conversation_line", "blob"];
+        for table in ["lease", "host", "session", "line"].into_iter().chain(proxied) {
+            let sql = format!("delete from ctx.{table} where tenant = $1");
+            rows += transaction.execute(&sql, &[tenant]).await?;
+        }
+        let removed = transaction.query(REMOVE_LOGS, &[tenant]).await?;
+        let mut logs: BTreeMap<&str, Vec<(&str, i64)>> = BTreeMap::new();
+        for row in &removed {
+            logs.entry(row.get(0)).or_default().push((row.get(1), row.get(2)));
+        }
+        for (agent, logs) in &logs {
+            self.tell_erased(&transaction, agent, logs).await?;
+        }
+        // In a statement of its own, which sees all that was added before.
+        transaction.execute(LOCK_STREAMS, &[tenant]).await?;
+        rows += removed.len() as u64 + transaction.execute(FORGET_ALL, &[tenant]).await?;
+        transaction.commit().await?;
+        Ok(rows)
+    }
+
+    /// Deletes all rows of the tenant, also those by which hosts learn that something was erased.
+    /// For a tenant that no host uses.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database; nothing is deleted then.
+    pub async fn drop_tenant(&self) -> Result<u64> {
+        self.repeated(move || self.drop_once()).await
+    }
+
+    async fn drop_once(&self) -> Result<u64, Failure> {
         let mut client = self.client().await?;
         let transaction = self.transaction(&mut client).await?;
         let mut rows = 0;

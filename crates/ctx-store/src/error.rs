@@ -36,3 +36,12 @@ pub fn changed_entry(session: &SessionName) -> Error {
         .with("session", &session.key)
         .hint("nothing was written; read the entry again")
 }
+
+/// Returns the error of an extension of a conversation that has another number of lines:
+/// [`ErrorKind::Conflict`].
+pub fn changed_conversation(id: &str, at: u64) -> Error {
+    Error::new(ErrorKind::Conflict, "another replica extended the conversation")
+        .with("conversation", id)
+        .with("expected lines", at)
+        .hint("nothing was written; read the conversation again")
+}

@@ -12,11 +12,14 @@ use crate::SessionName;
 pub struct Lease {
     /// The session.
     pub session: SessionName,
-    /// The host that holds it: a name unique to the process.
+    /// The host that holds it: a name unique to the process, as of
+    /// [`HostOptions::holder`](crate::HostOptions::holder).
     pub holder: String,
     /// The number of the grant. It grows with each grant of this session, and never repeats.
     pub epoch: u64,
-    /// For how long it is valid after a grant or a renewal, by the clock of the store.
+    /// For how long it is valid after a renewal, and for two thirds of it at least after a grant, by
+    /// the clock of the store. Then another host may be granted the session; until one is, the lease
+    /// stays in force. A store may keep all leases of a holder as long as the last of them.
     pub ttl: Duration,
 }
 
@@ -55,7 +58,8 @@ pub trait Leases: Send + Sync {
     -> Result<Acquired>;
 
     /// Renews leases of one holder; one answer for each, in order. A lease that expired is renewed
-    /// if nobody was granted the session since.
+    /// if no other host was granted the session since. A holder renews all its leases at once: what
+    /// it leaves out may expire, or be given back when another host asks for it.
     async fn renew(&self, leases: &[Lease]) -> Result<Vec<Renewal>>;
 
     /// Gives a lease back. Does nothing if it was lost.

@@ -43,6 +43,15 @@ pub trait SessionLogs: Send + Sync {
     /// Returns the end of a log; `None` if there is no such log.
     async fn head(&self, log: &LogName) -> Result<Option<LogHead>>;
 
+    /// Returns the logs of an agent whose files follow `after`, in the order of their files; `most`
+    /// at the most. A session that was reset leaves a log that no entry names.
+    async fn logs(
+        &self,
+        agent: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(LogName, LogHead)>>;
+
     /// Appends lines after `at`, all or none, and returns the new end. At [`LogHead::NEW`] a missing
     /// log is created. If `lines` are already there, after `at`, the answer is the same.
     ///
@@ -63,7 +72,8 @@ pub trait SessionLogs: Send + Sync {
     async fn read(&self, log: &LogName, from: u64, most: usize) -> Result<Vec<Line>>;
 
     /// Replaces all lines, and returns the new end, which has the next generation. Text that is to
-    /// be forgotten leaves a log in this way.
+    /// be forgotten leaves a log in this way. The log gets a record of
+    /// [`RecordKind::Erasure`](crate::RecordKind::Erasure), by which other hosts learn of it.
     ///
     /// # Errors
     ///
@@ -76,7 +86,9 @@ pub trait SessionLogs: Send + Sync {
         lines: &[Line],
     ) -> Result<LogHead>;
 
-    /// Removes a log. Does nothing if there is none.
+    /// Removes all lines. The log keeps its head, with the next generation and no lines, so that a
+    /// host that has the lines does not take it for a new log; it gets a record like a log that was
+    /// replaced. Does nothing to a missing log, and to one without lines.
     ///
     /// # Errors
     ///

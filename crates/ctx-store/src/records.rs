@@ -10,17 +10,21 @@ pub enum RecordKind {
     Segment,
     /// Facts; a later record replaces an earlier one with the same id.
     Fact,
+    /// Logs that were replaced or removed: the id is the log's file, the bytes are the generation.
+    /// The store adds these records itself.
+    Erasure,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Segment, Self::Fact];
+    pub const ALL: [Self; 3] = [Self::Segment, Self::Fact, Self::Erasure];
 
     /// Returns its name in a store.
     pub fn name(self) -> &'static str {
         match self {
             Self::Segment => "segment",
             Self::Fact => "fact",
+            Self::Erasure => "erasure",
         }
     }
 }
@@ -62,6 +66,6 @@ pub trait RecordLogs: Send + Sync {
     ) -> Result<RecordChanges>;
 
     /// Erases records, and remembers their ids: they cannot be added again. Returns the number of
-    /// records that were there.
+    /// records that were there. To forget a record again changes nothing.
     async fn forget(&self, agent: &str, kind: RecordKind, ids: &[String]) -> Result<u64>;
 }

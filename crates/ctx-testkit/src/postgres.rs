@@ -1,6 +1,7 @@
 //! A PostgreSQL server for tests: a new cluster on loopback, which ends with the test.
 
 use std::fs::File;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +24,7 @@ const USER: u32 = 65_534;
 #[derive(Debug)]
 pub struct PostgresServer {
     programs: PathBuf,
-    folder: TempDir,
+    folder: Folder,
     port: u16,
     settings: &'static [&'static str],
     process: Child,
@@ -35,6 +36,20 @@ const QUICK: &[&str] = &["fsync=off", "shared_buffers=16MB"];
 /// The settings of a server for benchmarks, which syncs what it commits.
 const DURABLE: &[&str] = &["shared_buffers=256MB", "max_wal_size=4GB", "max_connections=200"];
 
+/// The settings of a server whose disk can be filled: little is kept that is not needed, so that it
+/// notices at once. A standby that was away for some seconds finds what it lacks.
+const SMALL: &[&str] = &[
+    "fsync=off",
+    "shared_buffers=16MB",
+    "max_wal_size=32MB",
+    "min_wal_size=2MB",
+    "wal_keep_size=32MB",
+    "wal_recycle=off",
+];
+
+/// The size of a disk that can be filled.
+const DISK_SIZE: &str = "256m";
+
 impl PostgresServer {
     /// Starts a server; `None` if none is installed, and the test is [`skipped`].
     ///
@@ -43,7 +58,19 @@ impl PostgresServer {
     /// If it does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
-        Self::with(QUICK)
+        Self::with(QUICK, false)
+    }
+
+    /// Starts a server with a disk of its own in memory, which [`fill_disk`](Self::fill_disk) fills;
+    /// without one, if that is not permitted. `None` if no server is installed, and the test is
+    /// [`skipped`].
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    #[must_use]
+    pub fn on_small_disk() -> Option<Self> {
+        Self::with(SMALL, true)
     }
 
     /// Starts a server that syncs what it commits, for benchmarks; `None` if none is installed.
@@ -53,19 +80,21 @@ impl PostgresServer {
     /// If it does not start.
     #[must_use]
     pub fn durable() -> Option<Self> {
-        Self::with(DURABLE)
+        Self::with(DURABLE, false)
     }
 
-    fn with(settings: &'static [&'static str]) -> Option<Self> {
+    fn with(settings: &'static [&'static str], has_disk: bool) -> Option<Self> {
         let Some(programs) = programs() else {
             skipped(&format!("PostgreSQL is not installed ({PROGRAMS} may name its folder)"));
             return None;
         };
-        let folder = own_folder();
-        let data = folder.path().join("data");
+        let folder = Folder::new(has_disk);
+        let segments: &[&str] = if has_disk { &["--wal-segsize=1"] } else { &[] };
         let made = program(&programs, "initdb")
-            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D"])
-            .arg(&data)
+            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"])
+            .args(segments)
+            .arg("-D")
+            .arg(folder.data())
             .stdout(Stdio::null())
             .output()
             .expect("initdb can be run");
@@ -80,13 +109,13 @@ impl PostgresServer {
     /// If it does not start.
     #[must_use]
     pub fn standby(&self, port: u16) -> Self {
-        let folder = own_folder();
+        let folder = Folder::new(self.has_disk());
         let copied = self
             .program("pg_basebackup")
             .args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf", "--no-slot", "-d"])
             .arg(format!("host=127.0.0.1 port={port} user=postgres"))
             .arg("-D")
-            .arg(folder.path().join("data"))
+            .arg(folder.data())
             .output()
             .expect("pg_basebackup can be run");
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
@@ -111,9 +140,9 @@ impl PostgresServer {
         standby
     }
 
-    fn run(programs: PathBuf, folder: TempDir, settings: &'static [&'static str]) -> Self {
+    fn run(programs: PathBuf, folder: Folder, settings: &'static [&'static str]) -> Self {
         let port = free_port();
-        let process = run(&programs, folder.path(), port, settings);
+        let process = run(&programs, &folder, port, settings);
         let mut server = Self { programs, folder, port, settings, process };
         server.wait();
         server
@@ -128,7 +157,7 @@ impl PostgresServer {
     /// Returns the folder that the server's user may write.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.folder.path.path()
     }
 
     /// Returns a command of the server, such as `pgbench`, run by the server's user.
@@ -149,6 +178,19 @@ impl PostgresServer {
     ///
     /// If that fails.
     pub fn sql(&self, sql: &str) -> String {
+        self.try_sql(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Runs SQL as its owner.
+    ///
+    /// # Errors
+    ///
+    /// What the server says, if that fails.
+    ///
+    /// # Panics
+    ///
+    /// If `psql` cannot be run.
+    pub fn try_sql(&self, sql: &str) -> Result<String, String> {
         let done = self
             .program("psql")
             .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"])
@@ -156,8 +198,42 @@ impl PostgresServer {
             .args(["-c", sql])
             .output()
             .expect("psql can be run");
-        assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+        match done.status.success() {
+            true => Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
+        }
+    }
+
+    /// Whether it has a disk of its own.
+    #[must_use]
+    pub fn has_disk(&self) -> bool {
+        self.folder.disk.is_some()
+    }
+
+    /// Fills its disk, up to the last byte.
+    ///
+    /// # Panics
+    ///
+    /// If it has no disk of its own.
+    pub fn fill_disk(&self) {
+        self.folder.disk.as_ref().expect("it has a disk of its own").fill();
+    }
+
+    /// Frees what [`fill_disk`](Self::fill_disk) filled, and waits until the server accepts
+    /// connections. If it ended, it is started again.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn free_disk(&mut self) {
+        self.folder.disk.as_ref().expect("it has a disk of its own").free();
+        let until = Instant::now() + PATIENCE;
+        while !self.is_ready() {
+            if self.process.try_wait().expect("it was started").is_some() {
+                self.process = run(&self.programs, &self.folder, self.port, self.settings);
+            }
+            assert!(Instant::now() < until, "the server does not start: {}", self.log());
+        }
     }
 
     /// Ends the server as a crash does.
@@ -179,17 +255,16 @@ impl PostgresServer {
 
     /// Starts the server again, with the same data.
     pub fn restart(&mut self) {
-        self.process = run(&self.programs, self.folder.path(), self.port, self.settings);
+        self.process = run(&self.programs, &self.folder, self.port, self.settings);
         self.wait();
     }
 
     fn control(&self, args: &[&str]) {
-        let data = self.folder.path().join("data");
         let ended = self
             .program("pg_ctl")
             .args(args)
             .arg("-D")
-            .arg(data)
+            .arg(self.folder.data())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
@@ -199,18 +274,25 @@ impl PostgresServer {
     /// Waits until it accepts connections.
     fn wait(&mut self) {
         let until = Instant::now() + PATIENCE;
-        loop {
-            let ready = self
-                .program("pg_isready")
-                .args(["-q", "-t", "1", "-h", "127.0.0.1", "-p", &self.port.to_string()])
-                .status();
-            if ready.is_ok_and(|status| status.success()) {
-                return;
-            }
+        while !self.is_ready() {
             let ended = self.process.try_wait().expect("it was started");
-            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            assert!(ended.is_none() && Instant::now() < until, "the server does not start: {log}");
+            let is_late = ended.is_some() || Instant::now() >= until;
+            assert!(!is_late, "the server does not start: {}", self.log());
         }
+    }
+
+    fn is_ready(&self) -> bool {
+        let ready = self
+            .program("pg_isready")
+            .args(["-q", "-t", "1", "-h", "127.0.0.1", "-p", &self.port.to_string()])
+            .status();
+        ready.is_ok_and(|status| status.success())
+    }
+
+    /// Returns what the server has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder().join("log")).unwrap_or_default()
     }
 }
 
@@ -222,23 +304,79 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Returns a folder of the user that runs the server.
-fn own_folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    #[cfg(unix)]
-    if is_root() {
-        std::os::unix::fs::chown(folder.path(), Some(USER), Some(USER)).expect("root may");
-    }
-    folder
+/// A folder of the user that runs the server.
+#[derive(Debug)]
+struct Folder {
+    // Unmounted before the folder is deleted.
+    disk: Option<Disk>,
+    path: TempDir,
 }
 
-fn run(programs: &Path, folder: &Path, port: u16, settings: &[&str]) -> Child {
-    let log = File::options().create(true).append(true).open(folder.join("log"));
+impl Folder {
+    fn new(has_disk: bool) -> Self {
+        let path = tempfile::tempdir().expect("a temporary folder");
+        #[cfg(unix)]
+        if is_root() {
+            std::os::unix::fs::chown(path.path(), Some(USER), Some(USER)).expect("root may");
+        }
+        let disk = has_disk.then(|| Disk::mount(path.path().join("disk"))).flatten();
+        Self { disk, path }
+    }
+
+    fn data(&self) -> PathBuf {
+        let folder = self.disk.as_ref().map_or(self.path.path(), |disk| &disk.0);
+        folder.join("data")
+    }
+}
+
+/// A disk in memory, mounted on a folder.
+#[derive(Debug)]
+struct Disk(PathBuf);
+
+impl Disk {
+    /// Mounts one; `None` if that is not permitted.
+    fn mount(folder: PathBuf) -> Option<Self> {
+        std::fs::create_dir(&folder).expect("the folder is writable");
+        let options = format!("size={DISK_SIZE},mode=700,uid={USER},gid={USER}");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "ctx-test"]).arg(&folder);
+        let mounted = mount.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+    }
+
+    /// Beside the data, so that a standby does not get it.
+    fn filler(&self) -> PathBuf {
+        self.0.join("filler")
+    }
+
+    fn fill(&self) {
+        let mut file = File::create(self.filler()).expect("the disk is writable");
+        let block = vec![0; 1 << 16];
+        for length in [block.len(), 4096, 1] {
+            while file.write_all(&block[..length]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.filler()).expect("it was filled");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // A process of the server that has not ended yet does not keep the disk mounted.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+fn run(programs: &Path, folder: &Folder, port: u16, settings: &[&str]) -> Child {
+    let path = folder.path.path();
+    let log = File::options().create(true).append(true).open(path.join("log"));
     program(programs, "postgres")
         .arg("-D")
-        .arg(folder.join("data"))
+        .arg(folder.data())
         .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k"])
-        .arg(folder)
+        .arg(path)
         .args(["-c", "log_min_messages=fatal"])
         .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .stdout(Stdio::null())

@@ -12,11 +12,13 @@
 //! - *appends*: host processes that call the store directly.
 //! - *turns*: host processes that run turns of a scripted model; each turn commits to the store.
 //! - *files*: one host process, whose turns are committed to files.
+//! - *memory*: filling agents' memories, recalls, and forgetting.
 //! - *takeover*: how long a message to a session of a killed host takes elsewhere.
 
 #![allow(clippy::print_stdout)] // The figures are this program's output.
 
 mod host;
+mod memory;
 mod pgbench;
 
 use std::collections::BTreeMap;
@@ -28,9 +30,9 @@ use ctx_store_postgres::migrate;
 use ctx_testkit::postgres::PostgresServer;
 
 /// The arguments: sessions and tenants over all hosts; connections, and sessions that are used at
-/// once, of each host; seconds of each part; sessions of the host that is killed; and whether there
-/// is a standby.
-const DEFAULTS: [(&str, usize); 8] = [
+/// once, of each host; seconds of each part; sessions of the host that is killed; whether there is a
+/// standby; segments over all tenants, and of the one that a host without files recalls from.
+const DEFAULTS: [(&str, usize); 10] = [
     ("sessions", 1_000),
     ("tenants", 100),
     ("hosts", 4),
@@ -39,6 +41,8 @@ const DEFAULTS: [(&str, usize); 8] = [
     ("seconds", 20),
     ("killed", 20),
     ("standby", 0),
+    ("segments", 100_000),
+    ("cold", 20_000),
 ];
 
 /// How long a lease is valid.
@@ -234,6 +238,7 @@ fn measure(sizes: &Sizes) {
         waits[0],
         waits[waits.len() - 1]
     );
+    tokio.block_on(memory::measure(&url, sizes));
 }
 
 fn one_host(sizes: &Sizes) -> BTreeMap<String, usize> {

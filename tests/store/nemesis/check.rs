@@ -1,5 +1,6 @@
 //! Checks the logs of sessions against the history of operations. A session is a register that
-//! turns are appended to: its log must be an order of turns that agrees with real time.
+//! turns are appended to: its log must be an order of turns that agrees with real time. A removal
+//! empties it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,6 +29,39 @@ pub(crate) struct Operation {
     pub outcome: Outcome,
     /// The host, and its error.
     pub said: String,
+}
+
+/// A session that a host was asked to remove, or a turn that it was asked to forget.
+#[derive(Clone, Debug)]
+pub(crate) struct Removal {
+    pub session: String,
+    /// The turn, if it is not the whole session.
+    pub operation: Option<u64>,
+    pub invoked: u64,
+    pub ended: u64,
+    pub outcome: Outcome,
+    /// The host, and its error.
+    pub said: String,
+}
+
+impl Operation {
+    /// Whether it was removed: a removal that was acknowledged began after its end.
+    pub(crate) fn is_removed(&self, removals: &[Removal]) -> bool {
+        let mut own = removals.iter().filter(|own| own.is_of(self));
+        own.any(|own| own.outcome == Outcome::Acknowledged && own.invoked > self.ended)
+    }
+
+    /// Whether a removal may have removed it.
+    pub(crate) fn may_be_removed(&self, removals: &[Removal]) -> bool {
+        let mut own = removals.iter().filter(|own| own.is_of(self));
+        own.any(|own| own.outcome != Outcome::Refused && own.ended > self.invoked)
+    }
+}
+
+impl Removal {
+    fn is_of(&self, turn: &Operation) -> bool {
+        self.session == turn.session && self.operation.is_none_or(|id| id == turn.id)
+    }
 }
 
 /// What a line of a log is, with the id of its operation.
@@ -85,6 +119,8 @@ pub(crate) enum Fault {
     Elsewhere,
     /// A line does not name the line before it as its parent.
     Forked,
+    /// Text of a removed turn is in the database or in a file of a host.
+    Left,
 }
 
 /// A fault, and where it is.
@@ -104,6 +140,16 @@ impl fmt::Display for Operation {
     }
 }
 
+impl fmt::Display for Removal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session, operation, invoked, ended, outcome, said } = self;
+        write!(
+            f,
+            "removal of {operation:?} of {session}: {invoked} to {ended}, {outcome:?}, {said}"
+        )
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { fault, session, operation, seq } = self;
@@ -119,7 +165,11 @@ struct Turn {
 }
 
 /// Returns all that is wrong.
-pub(crate) fn check(operations: &[Operation], logs: &[Log]) -> Vec<Violation> {
+pub(crate) fn check(
+    operations: &[Operation],
+    removals: &[Removal],
+    logs: &[Log],
+) -> Vec<Violation> {
     let by_id: HashMap<u64, &Operation> = operations.iter().map(|own| (own.id, own)).collect();
     let mut found = Vec::new();
     let mut seen: HashMap<u64, u32> = HashMap::new();
@@ -139,7 +189,9 @@ pub(crate) fn check(operations: &[Operation], logs: &[Log]) -> Vec<Violation> {
     for own in operations {
         let times = seen.get(&own.id).copied().unwrap_or(0);
         let fault = match times {
-            0 if own.outcome == Outcome::Acknowledged => Fault::Lost,
+            0 if own.outcome == Outcome::Acknowledged && !own.may_be_removed(removals) => {
+                Fault::Lost
+            }
             0 | 1 => continue,
             _ => Fault::Doubled,
         };

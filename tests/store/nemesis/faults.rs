@@ -28,10 +28,14 @@ pub(crate) enum Nemesis {
     IsolatedFailOver,
     /// The same, after the primary crashed and came back with writes that the standby lacks.
     CrashedFailOver,
+    /// The primary's disk is full.
+    FullDisk,
+    /// The same, when the write-ahead log needs a new file: the primary ends.
+    FullDiskOfLog,
 }
 
 /// All of them.
-const ALL: [Nemesis; 9] = [
+const ALL: [Nemesis; 11] = [
     Nemesis::Kill,
     Nemesis::Pause,
     Nemesis::Cut(Network::Cut),
@@ -41,23 +45,30 @@ const ALL: [Nemesis; 9] = [
     Nemesis::FailOver,
     Nemesis::IsolatedFailOver,
     Nemesis::CrashedFailOver,
+    Nemesis::FullDisk,
+    Nemesis::FullDiskOfLog,
 ];
 
 impl Nemesis {
-    /// Returns `count` faults: each kind as often as the others, in random order.
-    pub(crate) fn plan(random: &mut Random, count: usize) -> Vec<Self> {
+    /// Returns at least `count` faults: each kind as often as the others, in random order. Disks are
+    /// full only if the database `has_disk`.
+    pub(crate) fn plan(random: &mut Random, count: usize, has_disk: bool) -> Vec<Self> {
+        let kinds = ALL.into_iter().filter(|kind| has_disk || !kind.is_of_disk());
+        let kinds: Vec<Self> = kinds.collect();
         let mut left = Vec::new();
         let next = |_| {
             if left.is_empty() {
-                left = ALL.to_vec();
+                left.clone_from(&kinds);
             }
             left.swap_remove(random.below(left.len()))
         };
-        (0..count).map(next).collect()
+        (0..count.max(kinds.len())).map(next).collect()
     }
 
-    /// The number of faults after which each kind was there.
-    pub(crate) const KINDS: usize = ALL.len();
+    /// Whether a disk is full.
+    fn is_of_disk(self) -> bool {
+        matches!(self, Self::FullDisk | Self::FullDiskOfLog)
+    }
 
     /// Does it, and returns when it is over.
     pub(crate) async fn strike(self, random: &mut Random, host: &Host, database: &mut Database) {
@@ -90,6 +101,10 @@ impl Nemesis {
                 database.crash();
                 tokio::time::sleep(milliseconds(random, 1000..=3000)).await;
                 database.fail_over();
+            }
+            Self::FullDisk | Self::FullDiskOfLog => {
+                let ends_log = matches!(self, Self::FullDiskOfLog);
+                database.fill_disk(ends_log, milliseconds(random, 1000..=4000)).await;
             }
         }
     }

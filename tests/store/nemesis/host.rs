@@ -8,16 +8,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ctx_config::Config;
 use ctx_core::{
-    Block, ChatRequest, ChatStop, Error, ErrorKind, Message, RawJson, Reply, Role, Timestamp,
-    ToolCall, ToolOutput,
+    Block, ChatRequest, ChatStop, Error, ErrorKind, Message, RawJson, Reply, Result, Role,
+    Timestamp, ToolCall, ToolOutput,
 };
+use ctx_model::TokioTimer;
+use ctx_runtime::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
+use ctx_runtime::lookup::Lookup;
 use ctx_runtime::{NoListener, Runtime};
 use ctx_session::Home;
-use ctx_session::key::SessionKey;
-use ctx_store::HostOptions;
+use ctx_session::key::{FileId, SessionKey};
+use ctx_shared::{HeldAgents, HostMemory, SharedSessions};
+use ctx_store::{AnyStore, HostOptions};
 use ctx_store_postgres::{Options, PostgresStore};
 use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
 use serde::{Deserialize, Serialize};
+
+use crate::erased::{mark, marked};
 
 /// How long a lease is valid.
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
@@ -32,6 +38,10 @@ pub(crate) enum Request {
     Turn { id: u64, session: String, has_call: bool },
     /// Closes a session.
     Close { id: u64, session: String },
+    /// Removes a session from all hosts.
+    Remove { id: u64, session: String },
+    /// Forgets the turn with this id, on all hosts.
+    Forget { id: u64, session: String, turn: u64 },
     /// Sets how much its clock is ahead, in milliseconds.
     Skew(i64),
 }
@@ -41,13 +51,16 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     Begun,
     Acknowledged,
-    /// Another host holds the session: nothing was written.
+    /// Another host holds the session: nothing was done.
     Refused(String),
     Failed(String),
 }
 
 struct Host {
     runtime: Runtime,
+    home: Home,
+    /// Removes and forgets beside the runtime, as the commands do on a host that runs.
+    sessions: Arc<SharedSessions>,
     tools: ScriptedTools,
 }
 
@@ -55,22 +68,29 @@ struct Host {
 pub(crate) async fn run(name: &str, url: &str, home: &str) -> ExitCode {
     let store = tokio::time::timeout(PATIENCE, opened(url)).await;
     let store = store.expect("the database can be reached within a minute");
-    let options =
-        HostOptions { name: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
+    let options = HostOptions {
+        name: name.to_owned(),
+        lease: LEASE,
+        wait: Duration::from_secs(20),
+        ..HostOptions::default()
+    };
     let ahead = Arc::new(AtomicI64::new(0));
     let clock = ahead.clone();
     let (_, model) = shared(ScriptedChat::new("script/a", 400_000).always(step));
-    let runtime = Runtime::builder(Home::at(home), Config::parse("{}").unwrap())
+    let (store, timer): (AnyStore, _) = (Arc::new(store), Arc::new(TokioTimer::default()));
+    let home = Home::at(home);
+    let sessions = Arc::new(SharedSessions::new(store.clone(), &options, home.clone(), timer));
+    let runtime = Runtime::builder(home.clone(), Config::parse("{}").unwrap())
         .model(model)
         .clock(move || now(clock.load(Ordering::Relaxed)))
         .open_sessions(50)
-        .shared(Arc::new(store), options)
+        .shared(store, options)
         .build()
         .unwrap();
     let tools = ScriptedTools::default().with("note", |call| {
-        ToolOutput::text(format!("result {}", call.id.trim_start_matches("call_")))
+        ToolOutput::text(marked("result", call.id.trim_start_matches("call_")))
     });
-    let host = Arc::new(Host { runtime, tools });
+    let host = Arc::new(Host { runtime, home, sessions, tools });
     let (line, mut requests) = tokio::sync::mpsc::unbounded_channel::<String>();
     std::thread::spawn(move || {
         std::io::stdin().lines().map_while(Result::ok).try_for_each(|text| line.send(text))
@@ -109,7 +129,7 @@ impl Host {
         let (id, done) = match request {
             Request::Turn { id, session, has_call } => {
                 say(id, &Answer::Begun);
-                let text = format!("message {id}{}", if has_call { " with a call" } else { "" });
+                let text = marked("message", id) + if has_call { " with a call" } else { "" };
                 let key: SessionKey = session.parse().unwrap();
                 let mut listener = NoListener;
                 let turn = self.runtime.turn(&key, text.as_str(), &self.tools, &mut listener);
@@ -118,9 +138,50 @@ impl Host {
             Request::Close { id, session } => {
                 (id, self.runtime.close(&session.parse().unwrap()).await)
             }
+            Request::Remove { id, session } => {
+                say(id, &Answer::Begun);
+                (id, self.sessions.remove(&session.parse().unwrap()).await.map(drop))
+            }
+            Request::Forget { id, session, turn } => {
+                say(id, &Answer::Begun);
+                (id, self.forget(&session.parse().unwrap(), turn).await)
+            }
             Request::Skew(_) => return,
         };
         say(id, &done.map_or_else(|error| failed(&error), |()| Answer::Acknowledged));
+    }
+
+    /// Forgets the messages of a turn, as `ctx memory forget --matching` does.
+    async fn forget(&self, session: &SessionKey, turn: u64) -> Result<()> {
+        let agent = session.agent().cloned().unwrap_or_else(FileId::main);
+        let of = Lookup::open(&Config::parse("{}")?, self.home.clone(), agent)?;
+        let Lookup { agent, folder, memory, facts, .. } = of;
+        let shared = HostMemory { folder, memory: memory.clone(), facts: facts.clone() };
+        let held = self.sessions.hold_agents(vec![(agent.clone(), shared)]).await?;
+        let memories = vec![MemoryToErase { agent, memory, facts }];
+        let done = self.forget_held(&held, memories, mark(turn)).await;
+        held.release().await;
+        done
+    }
+
+    async fn forget_held(
+        &self,
+        held: &HeldAgents,
+        memories: Vec<MemoryToErase>,
+        matching: String,
+    ) -> Result<()> {
+        held.begin().await?;
+        let home = self.home.clone();
+        let erased = tokio::task::spawn_blocking(move || {
+            let what = ForgetRequest { matching: Some(matching), ..ForgetRequest::default() };
+            ForgetPlan::plan(&home, what, &memories)?.execute(now(0))
+        });
+        let report = erased.await.expect("it does not panic")?;
+        held.publish().await?;
+        match report.complete {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Io, "a text is still in files of the host")),
+        }
     }
 }
 
@@ -140,7 +201,7 @@ fn say(id: u64, answer: &Answer) {
 }
 
 fn answer(id: u64) -> String {
-    format!("answer {id}")
+    marked("answer", id)
 }
 
 /// Answers the last message, once its tool was called if it says so.

@@ -8,12 +8,25 @@ use ctx_testkit::Random;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::check::{Operation, Outcome};
+use crate::check::{Operation, Outcome, Removal};
 use crate::cluster::Host;
 use crate::host::Request;
 
 /// The number of turns at a time, for each host.
 const CONCURRENT: usize = 8;
+
+/// Of this number of sessions one is removed now and then. Of another one turns are forgotten, if it
+/// is one of the first [`FORGETFUL`].
+const KINDS: usize = 4;
+
+/// The agent of these is held as a whole while a turn is forgotten, so it has few sessions.
+const FORGETFUL: usize = 20;
+
+/// What their keys begin with.
+const FORGETFUL_AGENT: &str = "agent:other:";
+
+/// One of this number of requests to them is a removal.
+const REMOVED: usize = 8;
 
 /// The longest time that anything may take.
 const BOUND: Duration = Duration::from_secs(180);
@@ -26,6 +39,8 @@ pub(crate) struct Load {
     pub hosts: Vec<Arc<Host>>,
     pub sessions: Vec<String>,
     history: Mutex<Vec<Operation>>,
+    removals: Mutex<Vec<Removal>>,
+    forgetting: tokio::sync::Mutex<()>,
     /// The logical time, which is also the source of ids.
     time: AtomicU64,
     /// The turns that may begin.
@@ -35,11 +50,16 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn new(hosts: Vec<Arc<Host>>, sessions: usize) -> Self {
-        let sessions = (0..sessions).map(|number| format!("agent:main:direct:s{number}"));
+        let sessions = (0..sessions).map(|number| {
+            let agent = if is_forgetful(number) { FORGETFUL_AGENT } else { "agent:main:" };
+            format!("{agent}direct:s{number}")
+        });
         Self {
             hosts,
             sessions: sessions.collect(),
             history: Mutex::default(),
+            removals: Mutex::default(),
+            forgetting: tokio::sync::Mutex::default(),
             time: AtomicU64::new(1),
             allowed: Semaphore::new(0),
             begun: watch::Sender::new(0),
@@ -55,9 +75,15 @@ impl Load {
                 while let Ok(permit) = load.allowed.acquire().await {
                     permit.forget();
                     load.begun.send_modify(|begun| *begun += 1);
-                    let session = &load.sessions[random.below(load.sessions.len())];
+                    let number = random.below(load.sessions.len());
+                    let session = &load.sessions[number];
                     let host = &load.hosts[random.below(load.hosts.len())];
-                    load.turn(session, host, random.once_in(4)).await;
+                    let is_removal = random.once_in(REMOVED);
+                    if !is_removal || !load.erase(number, host, &mut random).await {
+                        // The call of a tool has no text that can be forgotten.
+                        let has_call = random.once_in(4) && !is_forgetful(number);
+                        load.turn(session, host, has_call).await;
+                    }
                 }
             });
         }
@@ -97,6 +123,95 @@ impl Load {
             said: format!("{}: {error}", host.name),
         };
         self.history.lock().unwrap().push(operation);
+        outcome
+    }
+
+    /// Removes a session or forgets a turn, if that is done to sessions with this number. Returns
+    /// whether it did.
+    async fn erase(&self, number: usize, host: &Host, random: &mut Random) -> bool {
+        if number.is_multiple_of(KINDS) {
+            self.remove(&self.sessions[number], host).await;
+            return true;
+        }
+        is_forgetful(number) && self.forget(random, host).await
+    }
+
+    async fn remove(&self, session: &str, host: &Host) -> Outcome {
+        let id = self.now();
+        let request = Request::Remove { id, session: session.to_owned() };
+        self.removal(session, None, host, (id, request)).await
+    }
+
+    /// Forgets a turn that was acknowledged, unless another one is being forgotten. Returns whether
+    /// it did.
+    async fn forget(&self, random: &mut Random, host: &Host) -> bool {
+        let Ok(_one) = self.forgetting.try_lock() else { return false };
+        let known = self.known_to_forget();
+        if known.is_empty() {
+            return false;
+        }
+        let (session, turn) = &known[random.below(known.len())];
+        self.forget_turn(session, *turn, host).await;
+        true
+    }
+
+    /// Returns the turns that may be forgotten, with their sessions.
+    fn known_to_forget(&self) -> Vec<(String, u64)> {
+        let history = self.history.lock().unwrap();
+        let own = history.iter().filter(|own| {
+            own.outcome == Outcome::Acknowledged && own.session.starts_with(FORGETFUL_AGENT)
+        });
+        own.map(|own| (own.session.clone(), own.id)).collect()
+    }
+
+    async fn forget_turn(&self, session: &str, turn: u64, host: &Host) -> Outcome {
+        let id = self.now();
+        let request = Request::Forget { id, session: session.to_owned(), turn };
+        self.removal(session, Some(turn), host, (id, request)).await
+    }
+
+    /// Repeats the removals that failed, at the same hosts: this completes them.
+    pub(crate) async fn repeat_removals(&self) {
+        let ended = tokio::time::timeout(BOUND, self.repeat_all()).await;
+        assert!(ended.is_ok(), "the removals are not completed in time");
+    }
+
+    async fn repeat_all(&self) {
+        let failed = |own: &Removal| own.outcome == Outcome::Unknown;
+        for own in self.removals().into_iter().filter(failed) {
+            let name = own.said.split(':').next().unwrap_or_default();
+            let host = self.hosts.iter().find(|host| host.name == name).expect("it has a host");
+            let mut outcome = Outcome::Unknown;
+            for _ in 0..TRIES {
+                if outcome != Outcome::Acknowledged {
+                    outcome = match own.operation {
+                        None => self.remove(&own.session, host).await,
+                        Some(turn) => self.forget_turn(&own.session, turn, host).await,
+                    };
+                }
+            }
+            let last = self.removals().pop().map(|own| own.to_string()).unwrap_or_default();
+            assert_eq!(outcome, Outcome::Acknowledged, "{last}");
+        }
+    }
+
+    async fn removal(
+        &self,
+        session: &str,
+        operation: Option<u64>,
+        host: &Host,
+        (invoked, request): (u64, Request),
+    ) -> Outcome {
+        let (outcome, error) = host.ask(invoked, &request).await;
+        let removal = Removal {
+            session: session.to_owned(),
+            operation,
+            invoked,
+            ended: self.now(),
+            outcome,
+            said: format!("{}: {error}", host.name),
+        };
+        self.removals.lock().unwrap().push(removal);
         outcome
     }
 
@@ -143,4 +258,14 @@ impl Load {
     pub(crate) fn history(&self) -> Vec<Operation> {
         self.history.lock().unwrap().clone()
     }
+
+    /// Returns the removals so far.
+    pub(crate) fn removals(&self) -> Vec<Removal> {
+        self.removals.lock().unwrap().clone()
+    }
+}
+
+/// Whether turns of a session are forgotten.
+fn is_forgetful(number: usize) -> bool {
+    number < FORGETFUL && number % KINDS == 1
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ctx_session::key::{FileId, SessionKey};
+use ctx_session::key::SessionKey;
 use ctx_session::{Home, SessionEntry};
 use serde_json::Value;
 
@@ -42,7 +42,8 @@ pub(crate) fn read(database: &Database) -> Vec<Log> {
 
 /// Returns whether the file of a log in a home has the lines of the log, and how many.
 pub(crate) fn is_prefix(log: &Log, home: &Path) -> Option<usize> {
-    let folder = Home::at(home).sessions_dir(&FileId::main());
+    let key: SessionKey = log.session.as_ref()?.parse().ok()?;
+    let folder = Home::at(home).sessions_dir(key.agent()?);
     let text = std::fs::read_to_string(folder.join(format!("{}.jsonl", log.file))).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     let are_equal = lines.len() <= log.lines.len()

@@ -1,8 +1,9 @@
 //! Hosts that share a store, while hosts, networks and databases fail.
 //!
 //! Each host is a process. Turns run at all hosts, and their outcomes are recorded; one fault after
-//! the other strikes ([`faults`]). At the end the logs in the database must agree with the history
-//! of the outcomes ([`check`]), and the files of the hosts with the logs.
+//! the other strikes ([`faults`]). Some sessions are removed meanwhile. At the end the logs in the
+//! database must agree with the history of the outcomes ([`check`]), the files of the hosts with the
+//! logs, and text of a removed turn must be nowhere ([`erased`]).
 //!
 //! `cargo test -p ctx-tests --test nemesis -- --hosts 5 --sessions 200 --events 10000 --seed 7`
 
@@ -11,6 +12,7 @@
 mod check;
 mod cluster;
 mod database;
+mod erased;
 mod faults;
 mod host;
 mod load;
@@ -21,14 +23,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use check::{Fault, Log, Operation, Outcome, Violation};
+use check::{Fault, Log, Operation, Outcome, Removal, Violation};
 use ctx_testkit::Random;
+use database::FullDisk;
 
 /// Sessions that are opened at each host at the end.
 const SAMPLE: usize = 20;
 
 /// One fault for this number of turns.
 const TURNS_OF_FAULT: usize = 100;
+
+/// What an error says whose reason ctx does not know.
+const UNCLEAR: &str = "the database of the shared store failed";
 
 struct Settings {
     seed: u64,
@@ -62,8 +68,32 @@ impl Settings {
     }
 }
 
+/// Set in a process whose mounts are its own.
+const OWN_MOUNTS: &str = "CTX_NEMESIS_OWN_MOUNTS";
+
+/// Runs this program again so that its mounts are its own, and end with it however it ends. Where
+/// that is not permitted it goes on.
+#[cfg(target_os = "linux")]
+fn isolate_mounts(args: &[String]) {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.arg("--mount");
+        command
+    };
+    let permitted = || unshare().arg("true").stderr(Stdio::null()).status();
+    if std::env::var_os(OWN_MOUNTS).is_none() && permitted().is_ok_and(|status| status.success()) {
+        let own = std::env::current_exe().unwrap();
+        let failed = unshare().arg(own).args(args).env(OWN_MOUNTS, "1").exec();
+        println!("the mounts are not isolated: {failed}");
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(target_os = "linux")]
+    isolate_mounts(&args);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         if let [role, name, url, home] = &*args
@@ -89,12 +119,13 @@ async fn run(settings: &Settings) -> ExitCode {
     let mut random = Random::seeded(settings.seed);
     let load = Arc::new(load::Load::new(hosts, settings.sessions));
     let callers = load.start(&mut random);
-    let faults = (settings.events / TURNS_OF_FAULT).max(faults::Nemesis::KINDS);
+    let faults = settings.events / TURNS_OF_FAULT;
+    let faults = faults::Nemesis::plan(&mut random, faults, database.has_disk());
     let mut allowed = 0;
-    for (number, fault) in (1..).zip(faults::Nemesis::plan(&mut random, faults)) {
+    for (number, fault) in (1..).zip(&faults) {
         let host = &load.hosts[random.below(settings.hosts)];
-        println!("{number}/{faults}: {fault:?}, {}", host.name);
-        let turns = settings.events * number / faults - allowed;
+        println!("{number}/{}: {fault:?}, {}", faults.len(), host.name);
+        let turns = settings.events * number / faults.len() - allowed;
         allowed += turns;
         load.allow(turns / 2);
         fault.strike(&mut random, host, &mut database).await;
@@ -102,36 +133,61 @@ async fn run(settings: &Settings) -> ExitCode {
         load.wait(allowed).await;
     }
     load.end(callers).await;
+    load.repeat_removals().await;
     load.open_all(SAMPLE).await;
-    let (history, logs) = (load.history(), logs::read(&database));
-    let mut violations = check::check(&history, &logs);
+    let (history, removals, logs) = (load.history(), load.removals(), logs::read(&database));
+    let mut violations = check::check(&history, &removals, &logs);
+    violations.extend(differing_files(&load, &logs));
+    let hosts = load.hosts.iter().map(|host| &**host);
+    let (removed, left) = erased::left(&history, &removals, &database, hosts).await;
+    violations.extend(left);
+    report(settings, &history, &removals, &logs, &violations);
+    let disk = match database.full_disk {
+        FullDisk { times: 0, .. } => "not tried: mounting one is not permitted".to_owned(),
+        FullDisk { times, ends } => format!("{times} times, the database ended {ends} times"),
+    };
+    let is_forgotten =
+        |own: &&Removal| own.operation.is_some() && own.outcome == Outcome::Acknowledged;
+    let forgotten = removals.iter().filter(is_forgotten).count();
+    println!("{removed} turns were erased, {forgotten} of them one by one; full disk: {disk}");
+    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns a violation for each file of a session of the sample that differs from its log.
+fn differing_files(load: &load::Load, logs: &[Log]) -> Vec<Violation> {
     let sample: BTreeSet<_> = load.sessions.iter().take(SAMPLE).collect();
-    for log in
-        logs.iter().filter(|log| log.session.as_ref().is_some_and(|own| sample.contains(own)))
-    {
+    let mut found = Vec::new();
+    for log in logs {
+        let Some(session) = log.session.as_ref().filter(|own| sample.contains(own)) else {
+            continue;
+        };
         for host in &load.hosts {
             if logs::is_prefix(log, &host.home).is_none() {
                 println!("the file of {} at {} differs from its log", log.file, host.name);
-                let session = log.session.clone().unwrap_or_default();
-                let fault = Fault::Forked;
-                violations.push(Violation { fault, session, operation: None, seq: None });
+                let (session, fault) = (session.clone(), Fault::Forked);
+                found.push(Violation { fault, session, operation: None, seq: None });
             }
         }
     }
-    report(settings, &history, &logs, &violations)
+    found
 }
 
 fn report(
     settings: &Settings,
     history: &[Operation],
+    removals: &[Removal],
     logs: &[Log],
     violations: &[Violation],
-) -> ExitCode {
+) {
     let mut errors: BTreeMap<&str, usize> = BTreeMap::new();
-    for own in history.iter().filter(|own| own.outcome != Outcome::Acknowledged) {
-        let error = own.said.split_once(": ").map_or(&*own.said, |(_, error)| error);
+    let turns = history.iter().map(|own| (own.outcome, &own.said));
+    let outcomes = turns.chain(removals.iter().map(|own| (own.outcome, &own.said)));
+    for (_, said) in outcomes.filter(|(outcome, _)| *outcome != Outcome::Acknowledged) {
+        let error = said.split_once(": ").map_or(&**said, |(_, error)| error);
         *errors.entry(error.split(" (").next().unwrap_or_default()).or_default() += 1;
     }
+    let unclear = errors.keys().find(|error| error.contains(UNCLEAR));
+    assert_eq!(unclear, None, "an error does not say what failed");
     errors.iter().for_each(|(error, times)| println!("{times:6} {error}"));
     let sessions: BTreeSet<_> = violations.iter().map(|found| &found.session).collect();
     for session in sessions {
@@ -141,17 +197,18 @@ fn report(
             println!("  {:4} epoch {:3} {:?} {}", line.seq, line.epoch, line.part, line.text);
         }
         history.iter().filter(|own| own.session == *session).for_each(|own| println!("  {own}"));
+        removals.iter().filter(|own| own.session == *session).for_each(|own| println!("  {own}"));
     }
     violations.iter().for_each(|found| println!("{found}"));
     let count = |fault| violations.iter().filter(|found| found.fault == fault).count();
     let acknowledged = history.iter().filter(|own| own.outcome == Outcome::Acknowledged).count();
     println!(
-        "nemesis: seed {}, {} events, {acknowledged} acknowledged, {} lost, {} doubled, {} interleaved",
+        "nemesis: seed {}, {} events, {acknowledged} acknowledged, {} lost, {} doubled, {} interleaved, {} erased texts left",
         settings.seed,
         settings.events,
         count(Fault::Lost),
         count(Fault::Doubled),
         count(Fault::Interleaved),
+        count(Fault::Left),
     );
-    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

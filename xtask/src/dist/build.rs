@@ -9,6 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use super::Platform;
 
+/// What the binary leaves out of SQLite.
+const SQLITE_FLAGS: &str = "-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS -USQLITE_ENABLE_RTREE \
+                            -USQLITE_ENABLE_DBSTAT_VTAB -USQLITE_ENABLE_STAT4 -USQLITE_SOUNDEX";
+
 const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
 /// Maximum size of the binary for Linux, in bytes.
 const MAX_SIZE: u64 = 25 << 20;
@@ -20,6 +24,10 @@ pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
         let tools = tools(&target.join("dist-tools"))?;
         let mut command = Command::new(tools.join("cargo-zigbuild"));
         command.arg("zigbuild").env("PATH", first_in_path(&tools)?);
+        command.env("LIBSQLITE3_FLAGS", SQLITE_FLAGS);
+        // No panic passes through C.
+        let no_tables = "-fno-asynchronous-unwind-tables -fno-unwind-tables";
+        command.env("CFLAGS_x86_64_unknown_linux_musl", no_tables);
         command
     } else {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -108,6 +108,20 @@ impl Entry {
     }
 }
 
+/// Returns the files of a folder, by name, with a prefix before their names.
+fn files(folder: &Path, prefix: &str) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for file in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            entries.push(Entry::file(format!("{prefix}{name}"), fs::read(file.path())?));
+        }
+    }
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
 /// A file of a release: its name, and its bytes.
 type Artifact = (String, Vec<u8>);
 type Write = fn(&Release) -> Result<Vec<Artifact>>;

@@ -19,16 +19,26 @@ pub(super) fn write(release: &Release) -> Result<Vec<Artifact>> {
     let files = vec![binary, release.notices("package/")];
     let of_platform = pack(release, &package(platform), fields, files)?;
 
-    let launcher = fs::read(release.root.join("install/ctx.js"))?;
+    // The library for hosts in JavaScript, and a launcher of the binary.
+    let source = release.root.join("packages/node");
+    let launcher = fs::read(release.root.join("install/ctx.cjs"))?;
     let versions = PLATFORMS.iter().map(|platform| (package(platform), json!(version)));
-    let fields = json!({
-        "description": ABOUT,
-        "bin": { "ctx": "ctx.js", PACKAGE: "ctx.js" },
-        "engines": { "node": ">=16" },
-        "optionalDependencies": versions.collect::<Map<_, _>>(),
-    });
-    let files = vec![Entry::program("package/ctx.js", launcher)];
-    let main = pack(release, PACKAGE, fields, files)?;
+    let mut fields: Map<String, Value> =
+        serde_json::from_slice(&fs::read(source.join("package.json"))?)?;
+    fields.remove("scripts");
+    fields.extend([
+        ("description".to_owned(), json!(ABOUT)),
+        ("version".to_owned(), json!(version)),
+        ("bin".to_owned(), json!({ "ctx": "ctx.cjs", PACKAGE: "ctx.cjs" })),
+        ("optionalDependencies".to_owned(), Value::Object(versions.collect())),
+    ]);
+    let mut files = vec![Entry::program("package/ctx.cjs", launcher)];
+    for folder in ["src", "adapters", "integrations", "integrations/openclaw"] {
+        files.extend(super::files(&source.join(folder), &format!("package/{folder}/"))?);
+    }
+    let plugin = "openclaw.plugin.json";
+    files.push(Entry::file(format!("package/{plugin}"), fs::read(source.join(plugin))?));
+    let main = pack(release, PACKAGE, Value::Object(fields), files)?;
     Ok(vec![(name(PACKAGE), main), (name(&format!("{PACKAGE}-{os}-{cpu}")), of_platform)])
 }
 

@@ -38,6 +38,24 @@ fn a_wheel_lists_each_of_its_files() {
     let hash = "sha256=mjpF0BUxog6JrGrhCwsL6wSSrNchajaKoGLRpf7K-c0";
     let binary = record.lines().find(|line| line.contains("/scripts/ctx,")).unwrap();
     assert!(binary.ends_with(&format!("{hash},6")), "{binary}");
+    let mut metadata = String::new();
+    let path = "ctxkeep-1.2.3.dist-info/METADATA";
+    zip.by_name(path).unwrap().read_to_string(&mut metadata).unwrap();
+    assert!(
+        metadata.contains("\nProvides-Extra: langchain\nRequires-Dist: langchain>="),
+        "{metadata}"
+    );
+}
+
+#[test]
+fn the_packages_have_the_version_of_the_workspace() {
+    let version = env!("CARGO_PKG_VERSION");
+    let python = fs::read_to_string(crate::root().join("packages/python/pyproject.toml")).unwrap();
+    let python: toml::Table = toml::from_str(&python).unwrap();
+    assert_eq!(python["project"]["version"].as_str(), Some(version));
+    let node = fs::read_to_string(crate::root().join("packages/node/package.json")).unwrap();
+    let node: serde_json::Value = serde_json::from_str(&node).unwrap();
+    assert_eq!(node["version"], version);
 }
 
 #[test]

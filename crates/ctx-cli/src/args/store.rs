@@ -16,8 +16,12 @@ pub(crate) enum StoreCommand {
     Export(ExportStore),
     /// Copy the sessions of this home to the store; repeat it after an interruption
     Import(InStore),
-    /// Erase all that the store has of its tenant
+    /// Remove a session from the store and from the hosts; its agent's memory of it stays
+    Remove(RemoveFromStore),
+    /// Erase all that the store has of its tenant, and what hosts cache of it
     Erase(EraseStore),
+    /// Delete the rows by which hosts learn of what was erased, once they are old
+    Vacuum(VacuumStore),
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +51,28 @@ pub(crate) struct ExportStore {
     /// The folder, which becomes a home of ctx
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) of: InStore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveFromStore {
+    /// The session's key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: String,
+    /// The key again, to confirm
+    #[arg(long, value_name = "KEY")]
+    pub(crate) confirm: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: InStore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VacuumStore {
+    /// Delete what is older than this number of days; a host that was away for longer may bring back what
+    /// was erased
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) days: u32,
     #[command(flatten)]
     pub(crate) of: InStore,
 }

@@ -30,7 +30,7 @@ enum State {
 /// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// What was checked: `home`, `config`, `client`, `proxy`, `key`, `engine`, `memory`.
+    /// What was checked: `home`, `config`, `client`, `proxy`, `key`, `engine`, `memory`, `store`.
     check: &'static str,
     state: State,
     text: String,
@@ -91,6 +91,7 @@ pub(crate) fn run(global: &Global, args: &Doctor, out: &Out) -> anyhow::Result<E
     findings.extend(clients::keys(&examined.environment));
     findings.extend(storage::engines(global));
     findings.extend(storage::memory(global, &examined.home));
+    findings.extend(storage::store(global, &examined.home));
     waiting.finish_and_clear();
     let worst = findings.iter().map(|finding| finding.state).max().unwrap_or(State::Ok);
     let report = DoctorReport { version: env!("CARGO_PKG_VERSION"), findings };

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use ctx_mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
 use ctx_memory::archive::ArchivedSessions;
-use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions, find_session};
+use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions};
 use ctx_server::{Host, http};
 use ctx_session::key::FileId;
-use ctx_session::{AgentHomes, Home};
+use ctx_session::{AgentHomes, Home, find_session};
 use ctx_terminal::failure::misuse;
 use ctx_terminal::format::escaped;
 use ctx_terminal::out::Out;

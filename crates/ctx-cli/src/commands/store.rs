@@ -4,19 +4,23 @@ mod check;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_model::TokioTimer;
 use ctx_session::Home;
-use ctx_shared::{TransferReport, export, import};
+use ctx_session::key::SessionKey;
+use ctx_shared::{SharedSessions, TransferReport, export, import};
 use ctx_store::AnyStore;
-use ctx_store_postgres::{StoreConfig, StoreStatus, migrate};
+use ctx_store_postgres::{StoreConfig, StoreStatus, VacuumReport, migrate};
 use ctx_terminal::failure::misuse;
 use ctx_terminal::format::counted;
 use ctx_terminal::out::Out;
 use serde::Serialize;
 
-use crate::args::{EraseStore, ExportStore, Global, InStore, StoreCommand};
+use crate::args::{
+    EraseStore, ExportStore, Global, InStore, RemoveFromStore, StoreCommand, VacuumStore,
+};
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &StoreCommand, out: &Out) -> anyhow::Result<ExitCode> {
@@ -26,7 +30,9 @@ pub(crate) fn run(global: &Global, args: &StoreCommand, out: &Out) -> anyhow::Re
         StoreCommand::Status(args) => run_status(global, args, out),
         StoreCommand::Export(args) => run_export(global, args, out),
         StoreCommand::Import(args) => run_import(global, args, out),
+        StoreCommand::Remove(args) => run_remove(global, args, out),
         StoreCommand::Erase(args) => run_erase(global, args, out),
+        StoreCommand::Vacuum(args) => run_vacuum(global, args, out),
     }
 }
 
@@ -130,15 +136,75 @@ fn transferred(
         out.warn(format!("{}: {}", skipped.key, skipped.reason));
     }
     out.report(json, report, |report, out| {
-        let (sessions, lines) = (report.sessions, report.lines);
-        let (sessions, lines) = (counted(sessions, "session"), counted(count(lines), "line"));
-        Ok(out.line(format!("{done} {sessions} with {lines}"))?)
+        let (sessions, lines) = (report.sessions, counted(count(report.lines), "line"));
+        let (sessions, copied) = (counted(sessions, "session"), report.copied);
+        Ok(out.line(format!("{done} {sessions} with {lines}, {copied} of them new"))?)
     })?;
     Ok(if report.skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[derive(Serialize)]
+struct Removed {
+    key: String,
+}
+
+fn run_remove(global: &Global, args: &RemoveFromStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let (section, home) = (section(global, &args.of)?, Home::from_env()?);
+    let key: SessionKey = args.key.parse().map_err(misuse)?;
+    if args.confirm.as_deref() != Some(&*args.key) {
+        let error = Error::new(ErrorKind::InvalidInput, "this removes a session from all hosts")
+            .with("session", &key);
+        return Err(misuse(error.hint(format!("confirm it: --confirm {key}"))));
+    }
+    let removed = setup::block_on(async {
+        let store: AnyStore = Arc::new(section.open().await?);
+        let timer = Arc::new(TokioTimer::default());
+        SharedSessions::new(store, &section.host(), home, timer).remove(&key).await
+    })?;
+    if !removed {
+        return Err(Error::new(ErrorKind::NotFound, "the store has no session of this key")
+            .with("session", &key)
+            .hint("`ctx store export -o FOLDER` writes its sessions to a folder")
+            .into());
+    }
+    out.report(args.of.json, &Removed { key: args.key.clone() }, |removed, out| {
+        out.line(format!("removed {}", removed.key))?;
+        out.note("`ctx memory forget --session KEY` erases what an agent remembers of a session");
+        Ok(())
+    })
+}
+
+fn run_vacuum(global: &Global, args: &VacuumStore, out: &Out) -> anyhow::Result<ExitCode> {
+    let section = section(global, &args.of)?;
+    let age = Duration::from_secs(u64::from(args.days) * 24 * 60 * 60);
+    let report = setup::block_on(async { section.open().await?.vacuum(age).await })?;
+    out.report(args.of.json, &report, |report, out| {
+        let VacuumReport { logs, forgotten, erasures, leases, hosts, conversations, blobs } =
+            *report;
+        let parts = [
+            (logs, "removed log"),
+            (forgotten, "id of a forgotten record"),
+            (erasures, "notice of an erasure"),
+            (leases, "lease"),
+            (hosts, "host"),
+            (conversations, "conversation of a proxy"),
+            (blobs, "value of a proxy"),
+        ];
+        let parts = parts.map(|(number, what)| plural(count(number), what));
+        Ok(out.line(format!("deleted {}", parts.join(", ")))?)
+    })
+}
+
+/// Formats a number of things, the first word of which is the noun unless it is the last one.
+fn plural(number: usize, what: &str) -> String {
+    match what.split_once(" of ") {
+        Some((noun, rest)) => format!("{} of {rest}", counted(number, noun)),
+        None => counted(number, what),
+    }
 }
 
 #[derive(Serialize)]

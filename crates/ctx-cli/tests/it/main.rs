@@ -57,6 +57,7 @@ mod sessions;
 mod setup;
 mod stats;
 mod store;
+mod store_erased;
 mod support;
 mod undo;
 mod workspace;

@@ -157,7 +157,7 @@ fn hints_name_the_command_that_lists_ids() {
     assert_eq!(
         ran.stderr,
         "error: unknown format 'word'\n\
-         hint: use ctx, pi, openai, anthropic or ponybunny\n"
+         hint: use ctx, pi, openai, anthropic, atif or ponybunny\n"
     );
     let ran = Ran::of(room.command(&["status", "-"]).stdin(Stdio::null()));
     assert_eq!(ran.code, Some(1));

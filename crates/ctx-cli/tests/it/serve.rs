@@ -48,7 +48,7 @@ impl Served {
     /// As [`Self::send`], and waits for the first byte of the answer. Before that, a server that
     /// ends may close the connection.
     #[cfg(unix)]
-    fn begin(&self, head: &str, body: &str) -> TcpStream {
+    pub(crate) fn begin(&self, head: &str, body: &str) -> TcpStream {
         let stream = self.send(head, body);
         assert_eq!(stream.peek(&mut [0]).expect("the beginning of an answer"), 1);
         stream

@@ -3,17 +3,23 @@
 use std::path::Path;
 
 use ctx_testkit::postgres::PostgresServer;
+#[cfg(unix)]
+use ctx_testkit::provider::{FakeProvider, Moment, Request, Step};
+#[cfg(unix)]
+use serde_json::{Value, json};
 
+#[cfg(unix)]
+use crate::serve::{CHAT, Served};
 use crate::support::{Ran, Room, text};
 
-struct Store {
-    server: PostgresServer,
-    room: Room,
+pub(crate) struct Store {
+    pub(crate) server: PostgresServer,
+    pub(crate) room: Room,
 }
 
 impl Store {
     /// A server with the schema and a role for the program.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let server = PostgresServer::start()?;
         let store = Self { server, room: Room::new() };
         let owner = store.server.url("postgres");
@@ -23,16 +29,16 @@ impl Store {
         Some(store)
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.run_in(&self.room, args)
     }
 
     /// Runs a command with the home of another room.
-    fn run_in(&self, room: &Room, args: &[&str]) -> Ran {
+    pub(crate) fn run_in(&self, room: &Room, args: &[&str]) -> Ran {
         Ran::of(room.command(args).env("CTX_STORE_URL", self.server.url("ctx")))
     }
 
-    fn ok(&self, args: &[&str]) -> String {
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
         ran.stdout
@@ -65,10 +71,10 @@ fn the_store_is_checked_and_sessions_go_there_and_back_unchanged() {
         let ran = store.room.ctx(&["chat", "--demo", "-s", session, "-p", message]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
-    for _ in 0..2 {
-        let imported = store.ok(&["store", "import"]);
-        assert!(imported.contains("imported 2 sessions"), "{imported}");
-    }
+    let imported = store.ok(&["store", "import"]);
+    assert!(imported.contains("imported 2 sessions"), "{imported}");
+    let imported = store.ok(&["store", "import"]);
+    assert!(imported.contains("imported 2 sessions") && imported.contains(", 0 of"), "{imported}");
     let (copy, home) = (store.room.path("copy"), store.room.path(""));
     for _ in 0..2 {
         let exported = store.ok(&["store", "export", "-o", text(&copy)]);
@@ -99,8 +105,6 @@ fn the_store_is_checked_and_sessions_go_there_and_back_unchanged() {
     let status: serde_json::Value =
         serde_json::from_str(&store.ok(&["store", "status", "--json"])).expect("JSON");
     assert_eq!((&status["sessions"], &status["leases"]), (&2.into(), &serde_json::json!([])));
-    let refused = store.run(&["memory", "forget", "--matching", "7431", "--yes"]);
-    assert!(refused.stderr.contains("a shared store would keep"), "{}", refused.stderr);
     let unconfirmed = store.run(&["store", "erase"]);
     assert!(unconfirmed.stderr.contains("--confirm default"), "{}", unconfirmed.stderr);
     assert!(store.ok(&["store", "erase", "--confirm", "default"]).contains("erased"));
@@ -130,4 +134,63 @@ fn damaged_rows_are_listed() {
     assert!(ran.stderr.contains("a line is missing in the shared store"), "{}", ran.stderr);
     let ran = store.run(&["chat", "--demo", "-s", "two", "-p", "hello"]);
     assert!(ran.stderr.contains("entry in the shared store is damaged"), "{}", ran.stderr);
+}
+
+/// Returns a conversation that is too long for a window of 16k tokens.
+#[cfg(unix)]
+fn long_history() -> Vec<Value> {
+    let mut all = Vec::new();
+    for n in 0..30 {
+        let question = format!("Read /src/file{n}.rs.");
+        let lines = format!("Line {n} of it says nothing new. ").repeat(180);
+        all.push(json!({ "role": "user", "content": question }));
+        all.push(json!({ "role": "assistant", "content": lines }));
+    }
+    all.push(json!({ "role": "user", "content": "And now?" }));
+    all
+}
+
+#[cfg(unix)]
+#[test]
+fn another_replica_goes_on_with_the_same_bytes_after_one_is_killed_in_mid_answer() {
+    let Some(store) = Store::new() else { return };
+    let url = store.server.url("ctx");
+    let stalled = Step::text("one two three").stalled_at(Moment::AfterEvents(2));
+    let respond = |request: &Request| Step::text(format!("answer {}", request.number));
+    let provider = FakeProvider::builder().script([stalled]).respond(respond).start();
+    let provider = provider.expect("loopback can be listened on");
+    let rooms = [Room::new(), Room::new()];
+    let upstream = provider.url();
+    let config = "{ server: { summaries: 'extractive' } }";
+    let [first, second] = rooms.each_ref().map(|room| {
+        room.write("ctx.json5", config);
+        let args = ["--window", "16k", "--upstream", &upstream];
+        Served::start(room, &args, &[("CTX_STORE_URL", &url)])
+    });
+    let body = |messages: &[Value]| {
+        json!({ "model": "m", "stream": true, "messages": messages }).to_string()
+    };
+    let mut all = long_history();
+    let stream = first.begin(CHAT, &body(&all));
+    first.signal("-KILL");
+    drop(stream);
+    let stored = "select count(*) from ctx.conversation_line where position('form' in
+        convert_from(body, 'UTF8')) > 0 or position('compaction' in convert_from(body, 'UTF8')) > 0";
+    assert_ne!(store.server.sql(stored).trim(), "0", "its cuts are stored before the answer");
+    let answer = second.ask(CHAT, &body(&all));
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let sent = |n: usize| provider.requests()[n].json["messages"].as_array().cloned();
+    let (before, now) = (sent(0).expect("messages"), sent(1).expect("messages"));
+    assert!(before.len() < all.len(), "it is cut: {} messages", before.len());
+    assert_eq!(now, before);
+    // A replica that starts later knows the conversation, too.
+    let third = Served::start(
+        &rooms[0],
+        &["--window", "16k", "--upstream", &upstream],
+        &[("CTX_STORE_URL", &url)],
+    );
+    all.push(json!({ "role": "assistant", "content": "answer 2" }));
+    all.push(json!({ "role": "user", "content": "Thanks." }));
+    third.ask(CHAT, &body(&all));
+    assert_eq!(sent(2).expect("messages")[..before.len()], before);
 }

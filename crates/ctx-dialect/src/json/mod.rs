@@ -21,8 +21,7 @@ pub use arguments::unwrap_arguments;
 pub(crate) use arguments::{arguments_object, arguments_text};
 pub(crate) use element::{JsonElement, Listing, offset};
 pub use relaxed::{relaxed, skip_trivia};
-pub(crate) use write::text_block;
-pub use write::{ObjectWriter, array, quote};
+pub use write::{ObjectWriter, array, quote, text_block};
 
 /// The fields of one JSON object, values unparsed.
 #[derive(Clone, Debug, Default)]

@@ -25,7 +25,8 @@ pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
 }
 
 /// Returns a text as the block that most APIs use.
-pub(crate) fn text_block(text: &str) -> String {
+#[must_use]
+pub fn text_block(text: &str) -> String {
     ObjectWriter::new().text("type", "text").text("text", text).end()
 }
 

@@ -23,7 +23,51 @@ pub enum OutgoingUnit<'a> {
     },
 }
 
+/// One element of an outgoing list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutgoingElement {
+    /// The element with this index in the request's list, unchanged.
+    Unchanged(usize),
+    /// A new or changed element, as JSON.
+    Json(String),
+}
+
 impl<'a> Request<'a> {
+    /// Returns the elements of the list in the body of [`with_history`](Self::with_history).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Contract`] for an index without a unit.
+    pub fn elements(&self, out: &[OutgoingUnit<'_>]) -> Result<Vec<OutgoingElement>> {
+        self.check(out)?;
+        let sizes = self.units.iter().map(|unit| unit.elements().count());
+        let first = self.count.saturating_sub(sizes.clone().sum());
+        let starts: Vec<_> =
+            sizes.scan(first, |at, size| Some((std::mem::replace(at, *at + size), size))).collect();
+        let mut all: Vec<_> = (0..first).map(OutgoingElement::Unchanged).collect();
+        for element in history::elements_of(self, out) {
+            match element.unit.and_then(|unit| starts.get(unit)) {
+                Some((at, size)) => all.extend((*at..at + size).map(OutgoingElement::Unchanged)),
+                None => all.push(OutgoingElement::Json(element.json.into_owned())),
+            }
+        }
+        Ok(all)
+    }
+
+    fn check(&self, out: &[OutgoingUnit<'_>]) -> Result<()> {
+        let named = out.iter().filter_map(|out| match out {
+            OutgoingUnit::Unchanged(n) => Some(*n),
+            OutgoingUnit::Message { of, .. } => *of,
+        });
+        match named.into_iter().find(|n| *n >= self.units.len()) {
+            None => Ok(()),
+            Some(unknown) => Err(Error::new(ErrorKind::Contract, "unknown unit of the request")
+                .with("unit", unknown)
+                .with("units", self.units.len())
+                .hint("use the indices of this request's units")),
+        }
+    }
+
     /// Returns the body with this history, and with `addition` appended to the system prompt.
     ///
     /// If all units are unchanged and nothing is added, the result is the body, byte for byte.
@@ -37,16 +81,7 @@ impl<'a> Request<'a> {
         out: &[OutgoingUnit<'_>],
         addition: Option<&str>,
     ) -> Result<Cow<'a, str>> {
-        let named = out.iter().filter_map(|out| match out {
-            OutgoingUnit::Unchanged(n) => Some(*n),
-            OutgoingUnit::Message { of, .. } => *of,
-        });
-        if let Some(unknown) = named.into_iter().find(|n| *n >= self.units.len()) {
-            return Err(Error::new(ErrorKind::Contract, "unknown unit of the request")
-                .with("unit", unknown)
-                .with("units", self.units.len())
-                .hint("use the indices of this request's units"));
-        }
+        self.check(out)?;
         let addition = addition.filter(|text| !text.trim().is_empty());
         let is_same = out.len() == self.units.len()
             && out

@@ -39,6 +39,24 @@ pub(super) fn write(
     out: &[OutgoingUnit<'_>],
     addition: Option<&str>,
 ) -> String {
+    let mut all = elements_of(request, out);
+    if let Some(addition) = addition {
+        add_to_system(&mut all, addition);
+    }
+    let bytes: usize = all.iter().map(|element| element.json.len() + 1).sum();
+    let mut list = String::with_capacity(bytes + request.ignored.len() + 2);
+    list.push('[');
+    list.push_str(request.ignored);
+    for (n, element) in all.iter().enumerate() {
+        list.push_str(if n > 0 { "," } else { "" });
+        list.push_str(&element.json);
+    }
+    list.push(']');
+    list
+}
+
+/// Returns the elements of the list after those that the provider ignores.
+pub(super) fn elements_of<'a>(request: &Request<'a>, out: &[OutgoingUnit<'_>]) -> Vec<Element<'a>> {
     let mut all: Vec<Element<'_>> = Vec::with_capacity(out.len());
     let mut deferred = DeferredImages::default();
     let names = Names::new();
@@ -69,25 +87,12 @@ pub(super) fn write(
         }
     }
     deferred.end(&mut all);
-    let mut all = match request.protocol {
+    match request.protocol {
         Protocol::Messages | Protocol::Gemini | Protocol::Converse => {
             merge::merge(request.protocol, all)
         }
         Protocol::Chat | Protocol::Responses => all,
-    };
-    if let Some(addition) = addition {
-        add_to_system(&mut all, addition);
     }
-    let bytes: usize = all.iter().map(|element| element.json.len() + 1).sum();
-    let mut list = String::with_capacity(bytes + request.ignored.len() + 2);
-    list.push('[');
-    list.push_str(request.ignored);
-    for (n, element) in all.iter().enumerate() {
-        list.push_str(if n > 0 { "," } else { "" });
-        list.push_str(&element.json);
-    }
-    list.push(']');
-    list
 }
 
 /// Converts a history that is not a list to the equivalent message.

@@ -53,7 +53,7 @@ mod text_answer;
 mod unit;
 mod watch;
 
-pub use assemble::OutgoingUnit;
+pub use assemble::{OutgoingElement, OutgoingUnit};
 pub use chat_bridge::{ChatAnswer, ChatRequest};
 pub use compaction::{
     CompactionAnswer, Items, compaction_content, compaction_in, conversation, developer_item,
@@ -65,6 +65,7 @@ pub use error::error_body;
 pub use intercept::{Intercept, Round};
 pub use own_tools::{results, takes_tools, with_elements, with_tools};
 pub use request::Request;
+pub(crate) use rewrite::{list, patched};
 pub use route::{Protocol, Route, route};
 pub use summary_request::{QuotedHistory, SummaryRequest};
 pub use text_answer::TextAnswer;

@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub is_continued: bool,
     /// The history, oldest first; from the provider's last compaction on, if it has one.
     pub units: Vec<Unit<'a>>,
+    /// The number of elements in the list.
+    pub(super) count: usize,
     /// The elements before the units, which the provider ignores.
     pub(super) ignored: &'a str,
     pub(super) body: &'a str,
@@ -72,6 +74,7 @@ impl<'a> Request<'a> {
             let (from, to) = span(body, value);
             Some(SystemField { at: from..to, value })
         });
+        let count = list.len();
         let CutHistory { units, is_continued: refers, ignored } = cut(protocol, list, body);
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
@@ -88,6 +91,7 @@ impl<'a> Request<'a> {
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
             is_continued: refers || is_continued(&object),
             units,
+            count,
             ignored,
             body,
             history,

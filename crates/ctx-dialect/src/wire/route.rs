@@ -51,7 +51,8 @@ impl Protocol {
     }
 
     /// Returns the name of the body's field with the history.
-    pub(super) fn history(self) -> &'static str {
+    #[must_use]
+    pub fn history(self) -> &'static str {
         match self {
             Self::Chat | Self::Messages | Self::Converse => "messages",
             Self::Responses => "input",

@@ -54,9 +54,9 @@ export function showSessions(root, { query, signal }) {
         field("Search sessions", search), field("Order", order))),
     saved, content);
 
-  const apply = () => {
-    [kept.q, kept.order] = [search.value, order.value];
-    stay(sessionsAt({ q: kept.q, order: kept.order === "recent" ? null : kept.order }));
+  // Not after a reload: the address may be that of a session just opened.
+  const setAddress = () => stay(sessionsAt({ q: kept.q, order: kept.order === "recent" ? null : kept.order }));
+  const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = (s) => [s.title, s.project, s.path, s.model, s.agent, s.source].join("\n").toLowerCase();
     view.shown = view.all.filter((s) => words.every((part) => text(s).includes(part)));
@@ -69,11 +69,16 @@ export function showSessions(root, { query, signal }) {
     table.current = view.shown.findIndex((s) => s.id === kept.open);
     setCount(table, view.shown.length);
   };
+  const apply = () => {
+    [kept.q, kept.order] = [search.value, order.value];
+    setAddress();
+    show();
+  };
   let isFirst = true;
   const load = async () => {
     try {
       view.all = (await ask("sessions", { signal })).sessions;
-      apply();
+      show();
       // After going back, scroll to the session that was open.
       if (isFirst && table.current >= 0) reveal(table, table.current);
       isFirst = false;
@@ -86,6 +91,7 @@ export function showSessions(root, { query, signal }) {
   };
   search.addEventListener("input", apply);
   order.addEventListener("change", apply);
+  setAddress();
   load();
   return {
     keys: () => tableKeys(table),

@@ -4,15 +4,17 @@ use std::io::{self, Write};
 
 use ctx_eval::eval::bench::BenchReport;
 
-use super::Frame;
+use super::{Frame, asset};
 
-const FRAME: Frame<'_> = Frame {
-    name: "eval compact",
-    // The same chart and tables as on the page of an evaluation.
-    style: include_str!("../../assets/eval.css"),
-    body: include_str!("../../assets/bench.html"),
-    script: include_str!("../../assets/bench.js"),
-};
+fn frame() -> Frame {
+    Frame {
+        name: "eval compact",
+        // The same chart and tables as on the page of an evaluation.
+        style: asset("eval.css"),
+        body: asset("bench.html"),
+        script: asset("bench.js"),
+    }
+}
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -20,7 +22,7 @@ const FRAME: Frame<'_> = Frame {
 ///
 /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &BenchReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    FRAME.write(report, out)
+    frame().write(report, out)
 }
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod tests {
     #[test]
     fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(NASTY);
-        check_page(&FRAME, &page("text"), &nasty);
+        check_page(&frame(), &page("text"), &nasty);
         assert_eq!(data(&nasty)["sessions"][0]["session"]["path"], NASTY);
     }
 }

@@ -4,14 +4,16 @@ use std::io::{self, Write};
 
 use ctx_eval::eval::EvalReport;
 
-use super::Frame;
+use super::{Frame, asset};
 
-const FRAME: Frame<'_> = Frame {
-    name: "eval",
-    style: include_str!("../../assets/eval.css"),
-    body: include_str!("../../assets/eval.html"),
-    script: include_str!("../../assets/eval.js"),
-};
+fn frame() -> Frame {
+    Frame {
+        name: "eval",
+        style: asset("eval.css"),
+        body: asset("eval.html"),
+        script: asset("eval.js"),
+    }
+}
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -19,7 +21,7 @@ const FRAME: Frame<'_> = Frame {
 ///
 /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &EvalReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    FRAME.write(report, out)
+    frame().write(report, out)
 }
 
 #[cfg(test)]
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(NASTY);
-        check_page(&FRAME, &page("text"), &nasty);
+        check_page(&frame(), &page("text"), &nasty);
         assert_eq!(data(&nasty)["sessions"][0]["model"], NASTY);
     }
 }

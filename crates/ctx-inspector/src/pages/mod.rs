@@ -6,6 +6,7 @@
 //! a content security policy forbids the browser to fetch anything. It can be opened from a disk,
 //! an attachment or a build artefact. It contains its data as JSON, so it is also the report.
 
+mod assets;
 pub mod bench;
 pub mod eval;
 pub mod replay;
@@ -16,28 +17,37 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
+pub(crate) use assets::asset;
+
 /// The markup around every page, with slots in braces.
-const FRAME: &str = include_str!("../../assets/frame.html");
+fn frame() -> &'static str {
+    asset("frame.html")
+}
 
 /// The style of all pages.
-pub(crate) const STYLE: &str = include_str!("../../assets/pages.css");
+pub(crate) fn style() -> &'static str {
+    asset("pages.css")
+}
 
 /// The scripts of all pages. Outside of functions, each uses only earlier scripts.
-pub(crate) const PARTS: [&str; 13] = [
-    include_str!("../../assets/parts/text.js"),
-    include_str!("../../assets/parts/words.js"),
-    include_str!("../../assets/parts/table.js"),
-    include_str!("../../assets/parts/figures.js"),
-    include_str!("../../assets/parts/plot.js"),
-    include_str!("../../assets/parts/marks.js"),
-    include_str!("../../assets/parts/model.js"),
-    include_str!("../../assets/parts/chart.js"),
-    include_str!("../../assets/parts/totals.js"),
-    include_str!("../../assets/parts/requests.js"),
-    include_str!("../../assets/parts/request.js"),
-    include_str!("../../assets/parts/compactions.js"),
-    include_str!("../../assets/parts/session.js"),
-];
+pub(crate) fn parts() -> impl Iterator<Item = &'static str> {
+    const PATHS: [&str; 13] = [
+        "parts/text.js",
+        "parts/words.js",
+        "parts/table.js",
+        "parts/figures.js",
+        "parts/plot.js",
+        "parts/marks.js",
+        "parts/model.js",
+        "parts/chart.js",
+        "parts/totals.js",
+        "parts/requests.js",
+        "parts/request.js",
+        "parts/compactions.js",
+        "parts/session.js",
+    ];
+    PATHS.into_iter().map(asset)
+}
 
 /// Forbids the browser to load anything from outside of the page.
 const POLICY: &str = "<!-- The page is self-contained. This policy makes the browser refuse everything else. -->
@@ -47,24 +57,24 @@ style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">
 
 /// Returns the slots of the frame, each with the markup that follows it.
 fn slots() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FRAME.split("{{").map(|part| part.split_once("}}").unwrap_or(("", part)))
+    frame().split("{{").map(|part| part.split_once("}}").unwrap_or(("", part)))
 }
 
 /// The parts of a page file that other pages do not have. They are written unescaped, so they must
 /// come from the program. Content of transcripts is the `data` of [`Frame::write`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct Frame {
     /// The subcommand of `ctx` that makes the page.
-    pub(crate) name: &'a str,
+    pub(crate) name: &'static str,
     /// The style, which follows the style of all pages.
-    pub(crate) style: &'a str,
+    pub(crate) style: &'static str,
     /// The markup of the page's sections.
-    pub(crate) body: &'a str,
+    pub(crate) body: &'static str,
     /// The script that starts the page.
-    pub(crate) script: &'a str,
+    pub(crate) script: &'static str,
 }
 
-impl Frame<'_> {
+impl Frame {
     /// Writes the page with `data` in it to `out`. The data is streamed, without a second copy.
     ///
     /// # Errors
@@ -79,7 +89,7 @@ impl Frame<'_> {
             match slot {
                 "policy" => out.write_all(POLICY.as_bytes())?,
                 "title" => write!(out, "ctx {}", self.name)?,
-                "style" => write!(out, "<style>\n{STYLE}{}</style>\n", self.style)?,
+                "style" => write!(out, "<style>\n{}{}</style>\n", style(), self.style)?,
                 "kind" => write!(out, "{}", self.name)?,
                 "mark" => write!(out, "<p class=\"mark\"><b>ctx</b> {}</p>", self.name)?,
                 "body" => write!(out, "{}", self.body)?,
@@ -102,7 +112,7 @@ impl Frame<'_> {
         json.flush()?;
         drop(json);
         write!(out, "</script>\n<script>\n")?;
-        for part in PARTS.iter().chain([&self.script]) {
+        for part in parts().chain([self.script]) {
             out.write_all(part.as_bytes())?;
         }
         write!(out, "</script>")

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use ctx_eval::{ReplayReport, RequestDetail};
 use serde::Serialize;
 
-use super::Frame;
+use super::{Frame, asset};
 
-const FRAME: Frame<'_> =
-    Frame { name: "replay", style: "", body: "", script: include_str!("../../assets/replay.js") };
+fn frame() -> Frame {
+    Frame { name: "replay", style: "", body: "", script: asset("replay.js") }
+}
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -20,7 +21,7 @@ const FRAME: Frame<'_> =
 /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let data = PageData { report, details: &report.details };
-    FRAME.write(&data, out)
+    frame().write(&data, out)
 }
 
 /// The report as `ctx replay --json` writes it, with the details.
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(&report(NASTY, 1));
-        check_page(&FRAME, &page(&report("text", 1)), &nasty);
+        check_page(&frame(), &page(&report("text", 1)), &nasty);
         assert_eq!(data(&nasty)["details"][0]["edits"][0]["reason"], NASTY);
     }
 

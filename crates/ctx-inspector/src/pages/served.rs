@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::{PARTS, STYLE, slots};
+use super::{asset, parts, slots, style};
 
 /// Allows the page only the server's own files, and forbids other pages to frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -49,16 +49,10 @@ pub(crate) static INDEX: LazyLock<String> = LazyLock::new(|| {
     slots().map(filled).collect()
 });
 
-static PARTS_SCRIPT: LazyLock<String> = LazyLock::new(|| PARTS.concat());
+static PARTS_SCRIPT: LazyLock<String> = LazyLock::new(|| parts().collect());
 
-/// Lists each file once, with its content.
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../assets/inspector/", $name)))),*]
-    };
-}
-
-pub(crate) const FILES: &[(&str, &str)] = files![
+/// The files of `assets/inspector`.
+pub(crate) const FILES: [&str; 12] = [
     "address.js",
     "api.js",
     "compaction.js",
@@ -73,10 +67,15 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "sessions.js",
 ];
 
+/// Returns each of them with its content.
+pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.into_iter().map(|name| (name, asset(&format!("inspector/{name}"))))
+}
+
 pub(crate) fn routes() -> Router {
-    let shared = [("pages.css", STYLE), ("parts.js", PARTS_SCRIPT.as_str())];
+    let shared = [("pages.css", style()), ("parts.js", PARTS_SCRIPT.as_str())];
     let page = Router::new().route("/", get(|| async { file(HTML, &INDEX) }));
-    FILES.iter().copied().chain(shared).fold(page, |router, (name, text)| {
+    files().chain(shared).fold(page, |router, (name, text)| {
         let kind = if name.ends_with(".css") { CSS } else { SCRIPT };
         router.route(&format!("/assets/{name}"), get(move || async move { file(kind, text) }))
     })

@@ -4,15 +4,17 @@ use std::io::{self, Write};
 
 use ctx_trace::stats::StatsReport;
 
-use super::Frame;
+use super::{Frame, asset};
 
-const FRAME: Frame<'_> = Frame {
-    name: "stats",
-    // The same tables as on the page of an evaluation.
-    style: include_str!("../../assets/eval.css"),
-    body: include_str!("../../assets/stats.html"),
-    script: include_str!("../../assets/stats.js"),
-};
+fn frame() -> Frame {
+    Frame {
+        name: "stats",
+        // The same tables as on the page of an evaluation.
+        style: asset("eval.css"),
+        body: asset("stats.html"),
+        script: asset("stats.js"),
+    }
+}
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -20,7 +22,7 @@ const FRAME: Frame<'_> = Frame {
 ///
 /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &StatsReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    FRAME.write(report, out)
+    frame().write(report, out)
 }
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod tests {
     #[test]
     fn the_page_is_complete_and_escapes_names() {
         let nasty = page(NASTY);
-        check_page(&FRAME, &page("text"), &nasty);
+        check_page(&frame(), &page("text"), &nasty);
         assert_eq!(data(&nasty)["rows"][0]["key"], NASTY);
     }
 }

@@ -25,9 +25,9 @@ pub(crate) fn data(page: &str) -> Value {
 /// Checks that the page contains every part once and no unfilled slot, fetches nothing, and parses
 /// no data as markup. `nasty` is the page of data that contains [`NASTY`].
 #[track_caller]
-pub(crate) fn check_page(frame: &Frame<'_>, plain: &str, nasty: &str) {
-    let parts = [STYLE, frame.style, frame.body, frame.script].into_iter().chain(PARTS);
-    for part in parts.filter(|part| !part.is_empty()) {
+pub(crate) fn check_page(frame: &Frame, plain: &str, nasty: &str) {
+    let all = [style(), frame.style, frame.body, frame.script].into_iter().chain(parts());
+    for part in all.filter(|part| !part.is_empty()) {
         assert_eq!(plain.matches(part).count(), 1, "{}", part.lines().next().unwrap_or_default());
     }
     assert!(plain.contains(&format!("<title>ctx {}</title>", frame.name)));
@@ -45,7 +45,7 @@ pub(crate) fn check_page(frame: &Frame<'_>, plain: &str, nasty: &str) {
     }
     assert_eq!(low.matches("href=").count(), low.matches(r#"href="data:,""#).count());
     assert!(low.contains("default-src 'none'"));
-    for script in PARTS.iter().chain([&frame.script]) {
+    for script in parts().chain([frame.script]) {
         for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
             assert!(!script.contains(way), "{way}");
         }

@@ -3,8 +3,8 @@
 use axum::http::header;
 
 use super::*;
-use crate::pages::PARTS;
-use crate::pages::served::{FILES, INDEX};
+use crate::pages::parts;
+use crate::pages::served::{FILES, INDEX, files};
 
 async fn fetch(path: &str) -> (StatusCode, String, String) {
     let place = Place::new();
@@ -40,7 +40,8 @@ async fn the_page_loads_only_existing_files_of_its_own_server() {
 #[test]
 fn the_scripts_never_insert_text_as_markup_or_call_other_servers() {
     assert!(!INDEX.contains("<script>") && !INDEX.contains(" on") && !INDEX.contains("style="));
-    for (name, text) in FILES.iter().copied().chain(PARTS.map(|text| ("parts.js", text))) {
+    assert!(files().all(|(_, text)| !text.is_empty()));
+    for (name, text) in files().chain(parts().map(|text| ("parts.js", text))) {
         for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
             assert!(!text.contains(way), "{name}: {way}");
         }
@@ -48,7 +49,7 @@ fn the_scripts_never_insert_text_as_markup_or_call_other_servers() {
         if name.ends_with(".js") {
             for line in text.lines().filter(|line| line.starts_with("import ")) {
                 let from = line.rsplit_once("\"./").unwrap().1.trim_end_matches("\";");
-                assert!(FILES.iter().any(|(known, _)| *known == from), "{name} imports {from}");
+                assert!(FILES.contains(&from), "{name} imports {from}");
             }
         }
     }

@@ -37,6 +37,10 @@ impl Forgotten {
         self.ids.contains(&id)
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = SegmentId> {
+        self.ids.iter().copied()
+    }
+
     /// Reads ids that other processes added. A line that is not an id was never acknowledged.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let Some(mut file) = self.file.open()? else {

@@ -146,6 +146,10 @@ impl Source for Segments {
         self.forgotten.contains(id)
     }
 
+    fn forgotten(&self) -> Vec<SegmentId> {
+        self.forgotten.ids().collect()
+    }
+
     fn commit(&mut self, now: Timestamp) -> Result<Changes> {
         if self.pending.is_empty() {
             self.catch_up()?;

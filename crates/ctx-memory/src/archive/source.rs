@@ -35,6 +35,9 @@ pub(crate) trait Source: Debug + Send {
     /// Whether a segment was forgotten, as far as this process has read.
     fn is_forgotten(&self, id: SegmentId) -> bool;
 
+    /// Returns the ids of all forgotten segments, as far as this process has read.
+    fn forgotten(&self) -> Vec<SegmentId>;
+
     /// Writes waiting segments, and evicts those that are too old or too many. When this returns,
     /// they are on the disk.
     ///

@@ -21,6 +21,8 @@ pub enum FactSelector<'a> {
     Session(&'a str),
     /// Facts that contain this text, ignoring case and line breaks.
     Matching(&'a str),
+    /// Facts by their ids.
+    Facts(&'a BTreeSet<FactId>),
 }
 
 impl FactStore {
@@ -93,6 +95,7 @@ struct FactFilter<'a> {
     sessions: HashSet<&'a str>,
     entries: HashMap<&'a str, Vec<&'a BTreeSet<String>>>,
     texts: Vec<String>,
+    facts: Vec<&'a BTreeSet<FactId>>,
     /// A line that is not a fact must not contain these texts.
     names: Vec<String>,
 }
@@ -111,6 +114,7 @@ impl<'a> FactFilter<'a> {
                     wanted.names.push(format!("\"{session}\""));
                 }
                 FactSelector::Matching(text) => wanted.texts.push(without_case(text)),
+                FactSelector::Facts(ids) => wanted.facts.push(ids),
             }
         }
         wanted.texts.retain(|text| !text.is_empty());
@@ -127,6 +131,7 @@ impl<'a> FactFilter<'a> {
             self.texts.iter().any(|text| told.iter().any(|told| told.contains(text.as_str())))
         };
         self.sessions.contains(fact.session_id.as_str())
+            || self.facts.iter().any(|ids| ids.contains(&fact.id))
             || is_named()
             || !self.texts.is_empty() && holds()
     }

@@ -54,6 +54,15 @@ impl Memory {
         Ok(())
     }
 
+    /// Returns the ids of the segments that were forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be read.
+    pub fn forgotten(&self) -> Result<Vec<SegmentId>> {
+        Ok(self.inner.opened()?.forgotten())
+    }
+
     /// Returns which of the segments in `coming` would not fit into the archive, because they would
     /// be among the oldest by message time. Segments that exist or are forgotten are not included.
     /// `coming` must be in the order of archiving.

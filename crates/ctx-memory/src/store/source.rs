@@ -60,6 +60,10 @@ impl Source for InMemorySegments {
         self.forgotten.contains(&id)
     }
 
+    fn forgotten(&self) -> Vec<SegmentId> {
+        self.forgotten.iter().copied().collect()
+    }
+
     fn commit(&mut self, _: Timestamp) -> Result<Changes> {
         self.evict();
         self.refresh()

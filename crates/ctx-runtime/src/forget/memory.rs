@@ -9,10 +9,10 @@ use ctx_memory::Memory;
 use ctx_memory::facts::{FactSelector, FactStore};
 use ctx_search::{Segment, SegmentId};
 use ctx_session::key::FileId;
-use ctx_session::{FileBlobs, Home};
+use ctx_session::{FileBlobs, Home, blob_names_in};
 
 use super::targets::{Targets, begins};
-use super::tool_results::{ResultFate, ResultReferences, names_in};
+use super::tool_results::{ResultFate, ResultReferences};
 use super::{ForgetRequest, ForgottenInAgent, ForgottenMessage, NoteIndex, RemainingCopy, values};
 use crate::memory::FACTS_FILE;
 use crate::sync::locked;
@@ -157,13 +157,14 @@ impl<'r> MemoryTargets<'r> {
     /// message that names it, and that message may remain.
     pub(super) fn trace(&self, plan: &Targets, traces: &mut ResultReferences) -> Result<()> {
         let gone: Vec<&Segment> = self.only_archived(plan).collect();
-        let names: HashSet<String> = gone.iter().flat_map(|of| names_in(&of.content)).collect();
+        let names: HashSet<String> =
+            gone.iter().flat_map(|of| blob_names_in(&of.content)).collect();
         let sessions: HashSet<&str> = gone.iter().map(|of| of.session_id.as_str()).collect();
         let ids: HashSet<SegmentId> = self.segments.iter().map(|segment| segment.id).collect();
         let names_same_file = |segment: &Segment| {
             sessions.contains(segment.session_id.as_str())
                 && !ids.contains(&segment.id)
-                && names_in(&segment.content).any(|name| names.contains(&name))
+                && blob_names_in(&segment.content).any(|name| names.contains(&name))
         };
         let kept =
             if names.is_empty() { Vec::new() } else { self.of.memory.select(names_same_file)? };

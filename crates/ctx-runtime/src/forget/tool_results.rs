@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ctx_core::{ContentHash, Message, Projected, Projection, Role};
 use ctx_redact::Redactor;
 use ctx_search::Segment;
-use ctx_session::FileBlobs;
+use ctx_session::{FileBlobs, blob_names_in};
 
 use super::search_text::SearchText;
 
@@ -57,7 +57,7 @@ impl ResultReferences {
     /// Records a projection of a session from which nothing is erased.
     pub(super) fn stays_elsewhere(&mut self, form: &Projection) {
         for text in texts_of(form) {
-            self.elsewhere.extend(names_in(&text));
+            self.elsewhere.extend(blob_names_in(&text));
         }
     }
 
@@ -119,13 +119,13 @@ impl SessionReferences<'_> {
             let result = text.strip_prefix(FAILED).unwrap_or(text);
             self.traces.archived.extend([hash(text), hash(result)]);
         }
-        let known = names_in(text).filter(|name| self.traces.kept.contains(name));
+        let known = blob_names_in(text).filter(|name| self.traces.kept.contains(name));
         self.named.extend(known.collect::<Vec<_>>());
         self.mentioned(text, fate);
     }
 
     fn mentioned(&mut self, text: &str, fate: ResultFate) {
-        for name in names_in(text) {
+        for name in blob_names_in(text) {
             if self.named.insert(name.clone()) {
                 match fate {
                     ResultFate::Goes => self.traces.gone.insert(name),
@@ -143,13 +143,6 @@ fn texts_of(form: &Projection) -> Vec<String> {
         texts.extend(message.tool_results().map(|result| result.plain_text().into_owned()));
     }
     texts
-}
-
-/// Returns the file names mentioned in a text.
-pub(super) fn names_in(text: &str) -> impl Iterator<Item = String> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let words = text.split(move |c: char| !is_name(c));
-    words.filter_map(|word| word.trim_end_matches('.').strip_suffix(".txt").map(str::to_owned))
 }
 
 pub(super) fn hash(text: &str) -> ContentHash {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
-use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_session::{Home, is_value_of};
 
 use super::search_text::unescaped;
 use super::targets::Targets;
@@ -35,7 +35,7 @@ pub(super) fn to_go(
     let holds = |value: &Value| plan.needle.as_ref().is_some_and(|n| n.is_in_file(&value.text));
     let mut gone: BTreeSet<PathBuf> = BTreeSet::new();
     for session in &plan.sessions {
-        let is_of = |value: &&Value| session.names.iter().any(|name| is_of(&value.key, name));
+        let is_of = |value: &&Value| session.names.iter().any(|name| is_value_of(&value.key, name));
         let tells = |value: &&Value| {
             session.all || session.only.are_in(&unescaped(&value.text)) || holds(value)
         };
@@ -45,26 +45,14 @@ pub(super) fn to_go(
         let of_folders = of_session.iter().filter(|v| folders.contains(v.folder.as_path()));
         gone.extend(of_folders.map(|value| value.path.clone()));
     }
-    let has_none = |value: &&Value| without_transcript.iter().any(|name| is_of(&value.key, name));
+    let has_none =
+        |value: &&Value| without_transcript.iter().any(|name| is_value_of(&value.key, name));
     gone.extend(values.iter().filter(has_none).map(|value| value.path.clone()));
     // A named session limits the search for a text.
     if what.session.is_none() {
         gone.extend(values.iter().filter(|value| holds(value)).map(|value| value.path.clone()));
     }
     Ok((gone.into_iter().collect(), unread))
-}
-
-/// Whether a key contains a name as a whole, between slashes: `node/NAME/3`. A name may contain
-/// slashes, as paths do.
-fn is_of(key: &str, name: &str) -> bool {
-    // The first part is the engine.
-    let key = key.splitn(3, '/').nth(2).unwrap_or(key);
-    !name.is_empty()
-        && key.match_indices(name).any(|(at, _)| {
-            let (before, after) = (&key[..at], &key[at + name.len()..]);
-            (before.is_empty() || before.ends_with('/'))
-                && (after.is_empty() || after.starts_with('/'))
-        })
 }
 
 /// Removes the files, and returns how many existed.
@@ -103,25 +91,4 @@ fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<RemainingCopy>)> {
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(list_folder(folder)?.into_iter().filter(|path| path.is_dir()).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_belongs_to_the_session_whose_whole_name_it_contains() {
-        let check = |key: &str, name: &str, expected: bool| {
-            assert_eq!(is_of(key, name), expected, "{name} in {key}");
-        };
-        check("engines/lossless/head/agent:main:main", "agent:main:main", true);
-        check("engines/lossless/node/s1/4", "s1", true);
-        check("engines/lossless/node/s12/s1", "s1", true);
-        check("engines/x/head//home/u/chat.jsonl", "/home/u/chat.jsonl", true);
-        check("engines/lossless/head/agent:main:main:thread:1", "agent:main:main", false);
-        check("engines/lossless/head/session-4", "session", false);
-        check("engines/lossless/head/s12", "s1", false);
-        check("engines/lossless/head", "", false);
-        check("engines/lossless/head/s1", "lossless", false);
-    }
 }

@@ -3,12 +3,12 @@
 use ctx_core::Result;
 use ctx_facts::CitedMessage;
 use ctx_memory::facts::Fact;
-use ctx_session::Transcript;
+use ctx_session::{Transcript, find_session};
 use serde::Serialize;
 
+use super::Lookup;
 use super::cited::expand;
 use super::provenance::{SourceMessage, folded};
-use super::{Lookup, find_session};
 use crate::sync::locked;
 
 /// The shortest prefix of an id by which a fact is found.

@@ -9,7 +9,6 @@ pub mod provenance;
 mod recall;
 mod remember;
 mod search;
-mod stored;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -21,7 +20,7 @@ use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
 use ctx_session::key::FileId;
-use ctx_session::{Home, Transcript, is_transcript};
+use ctx_session::{Home, Transcript, find_session, is_transcript};
 
 pub use archiver::{ArchiveProgress, Archiver};
 pub use fact_sources::FactOrigin;
@@ -30,7 +29,6 @@ pub use others::OtherSessions;
 pub use recall::{RecallQuery, RecallReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchHit, SearchQuery, SearchReport, search};
-pub use stored::{StoredSession, find_session};
 
 use crate::memory::{AgentMemory, memory_session};
 use crate::sync::locked;

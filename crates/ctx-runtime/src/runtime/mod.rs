@@ -84,7 +84,13 @@ impl Runtime {
         listener: &mut dyn Listener,
     ) -> Result<TurnOutcome> {
         let message = message.into();
-        let span = tracing::info_span!("turn", session = %key);
+        let span = tracing::info_span!(
+            "turn",
+            session = %key,
+            otel.name = "invoke_agent",
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.conversation.id = %key,
+        );
         let reason = crate::turn::open_reason(&message);
         let work = |session, notices| async move {
             let mut turn = Turn::new(&self.inner.sessions, session, tools, listener);

@@ -192,11 +192,12 @@ impl Session {
         self.log().append_projections(projections, self.newest).map(drop)
     }
 
-    /// Makes appended entries durable, in one batch with other waiting sessions.
-    pub(crate) async fn commit(&self) -> Result<()> {
+    /// Makes appended entries durable, in one batch with other waiting sessions. Returns a warning for
+    /// the user if the shared store does not have them yet.
+    pub(crate) async fn commit(&self) -> Result<Option<String>> {
         let Some(shared) = &self.shared else {
             let log = self.log.clone();
-            return spawn_blocking(move || locked(&log.log).commit()).await;
+            return spawn_blocking(move || locked(&log.log).commit().map(|()| None)).await;
         };
         shared.commit(&self.path).await
     }

@@ -218,7 +218,7 @@ impl SessionPool {
         let setup = session.as_mut().and_then(|session| session.setup.as_mut());
         let memory = setup.map(|setup| std::mem::take(&mut setup.memory));
         let committed = match &session {
-            Some(session) => session.commit().await,
+            Some(session) => session.commit().await.map(drop),
             None => Ok(()),
         };
         // Written while the session is locked: the next process that locks it sees when it was last
@@ -314,9 +314,9 @@ impl SessionPool {
 /// Renews leases while the pool exists, and hands idle sessions over to hosts that wait for them.
 async fn keep_leases(pool: Weak<SessionPool>) {
     loop {
-        let leases = pool.upgrade().and_then(|pool| Some(pool.shared.as_ref()?.leases().clone()));
-        let Some(leases) = leases else { return };
-        let leaving = leases.renew().await;
+        let shared = pool.upgrade().and_then(|pool| pool.shared.clone());
+        let Some(shared) = shared else { return };
+        let leaving = shared.keep().await;
         let Some(pool) = pool.upgrade() else { return };
         for key in leaving {
             if let Some(session) = pool.idle.take(&key) {

@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ctx_core::{ChatModel, ChatRequest, Delta, Deltas, Error, ErrorKind, Reply, Result, Timer};
-use tracing::Instrument;
+use ctx_core::{
+    ChatModel, ChatRequest, Delta, Deltas, Error, ErrorKind, ModelCard, Reply, Result, Timer,
+};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::no_reply::NoReply;
 use super::{Turn, is_model_error};
@@ -47,8 +50,9 @@ impl Turn<'_> {
         loop {
             self.outcome.requests += 1;
             self.session.last_request = Some(self.now());
-            let span = tracing::info_span!("request", model = %model.card().name, attempt);
-            let reply = self.stream(&*model, request.clone()).instrument(span).await;
+            let span = self.request_span(model.card(), attempt);
+            let reply = self.stream(&*model, request.clone()).instrument(span.clone()).await;
+            record_reply(&span, &reply);
             let longest = self.pool.settings.max_retry_wait;
             match reply.and_then(check_complete) {
                 // The wait would block the lane for too long; the caller decides.
@@ -72,6 +76,25 @@ impl Turn<'_> {
                 reply => return reply,
             }
         }
+    }
+
+    /// Returns the span of a request, by the conventions of OpenTelemetry for generative AI.
+    fn request_span(&self, model: &ModelCard, attempt: u32) -> Span {
+        tracing::info_span!(
+            "request",
+            attempt,
+            otel.name = format!("chat {}", model.id),
+            otel.kind = "client",
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = %model.provider,
+            gen_ai.request.model = %model.id,
+            gen_ai.conversation.id = %self.session.id,
+            gen_ai.response.model = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            gen_ai.usage.cache_read.input_tokens = Empty,
+            error.r#type = Empty,
+        )
     }
 
     /// Passes on the parts of an answer as they arrive, and cancels a model that sends nothing for
@@ -99,6 +122,28 @@ impl Turn<'_> {
             listener.on(Event::Text(&out));
         }
         Ok(reply)
+    }
+}
+
+/// Adds the model, the usage or the error of an answer to its span.
+fn record_reply(span: &Span, reply: &Result<Reply>) {
+    match reply {
+        Ok(reply) => {
+            let meta = &reply.message.meta;
+            if let Some(model) = &meta.model {
+                span.record("gen_ai.response.model", model);
+            }
+            if let Some(usage) = &meta.usage {
+                // Collectors get unsigned numbers as text.
+                span.record("gen_ai.usage.input_tokens", usage.prompt().cast_signed());
+                span.record("gen_ai.usage.output_tokens", usage.output.cast_signed());
+                let cached = usage.cache_read.cast_signed();
+                span.record("gen_ai.usage.cache_read.input_tokens", cached);
+            }
+        }
+        Err(error) => {
+            span.record("error.type", error.kind().name());
+        }
     }
 }
 

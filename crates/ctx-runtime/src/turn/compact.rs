@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::Turn;
 use crate::host::{Event, NoticeKind, layer};
 use crate::session::CompactedRange;
+use crate::telemetry::trace_compaction;
 
 /// How much of the window a silent request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +222,8 @@ impl Turn<'_> {
         let details = compacted.details.as_ref().and_then(Details::from_json);
         let engine = &self.session.setup()?.engine;
         compacted.details.get_or_insert_with(|| json!({"engine": engine.info().id}));
+        let after = compacted.tokens_after;
+        trace_compaction(compacted.tokens_before, after, compacted.details.as_ref());
         self.session.store(compacted, range, now).await?;
         if let Some(at) = details.and_then(|details| details.memory_flush_at) {
             // An emergency compaction sets the flush time without a flush: the next flush is still

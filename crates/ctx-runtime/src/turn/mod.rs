@@ -136,7 +136,9 @@ impl<'a> Turn<'a> {
         }
         let committed = self.session.commit().await;
         let answer = answer?;
-        committed?;
+        if let Some(warning) = committed? {
+            self.notify(NoticeKind::Session, warning);
+        }
         Box::pin(self.finish()).await;
         Ok(no_reply::shown(&answer).filter(|_| !self.session.overrides.is_muted))
     }

@@ -18,7 +18,13 @@ impl Turn<'_> {
                 return self.refuse(&calls[at..], &reason).await;
             }
             self.listener.on(Event::ToolBegan(call));
-            let span = tracing::info_span!("tool", name = %call.name, call = %call.id);
+            let span = tracing::info_span!(
+                "tool",
+                otel.name = format!("execute_tool {}", call.name),
+                gen_ai.operation.name = "execute_tool",
+                gen_ai.tool.name = %call.name,
+                gen_ai.tool.call.id = %call.id,
+            );
             let mut output = self.run_tool(call).instrument(span).await;
             if let Some(reason) = self.repeated.note(call, &output) {
                 let words = reason.to_owned();

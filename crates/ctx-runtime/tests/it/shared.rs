@@ -12,7 +12,7 @@ use ctx_core::{Error, ErrorKind, NoTools, Result, Timer, ToolOutput, Toolbox};
 use ctx_runtime::{NoListener, Runtime, TurnOutcome};
 use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_store::HostOptions;
+use ctx_store::{Health, HostOptions};
 use ctx_store_postgres::{Options, PostgresStore, migrate};
 use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
 use ctx_testkit::postgres::PostgresServer;
@@ -30,6 +30,7 @@ async fn server() -> Option<PostgresServer> {
 
 struct Host {
     home: TempDir,
+    store: PostgresStore,
     model: Arc<ScriptedChat>,
     runtime: Runtime,
 }
@@ -50,21 +51,42 @@ impl Timer for Asleep {
 
 impl Host {
     async fn start(server: &PostgresServer, name: &str, timer: Option<Arc<dyn Timer>>) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let store = PostgresStore::open(&server.url("ctx"), Options::default()).await.unwrap();
+        Self::with_lease(server, name, timer, LEASE).await
+    }
+
+    async fn with_lease(
+        server: &PostgresServer,
+        name: &str,
+        timer: Option<Arc<dyn Timer>>,
+        lease: Duration,
+    ) -> Self {
+        let wait = Duration::from_secs(20);
+        let options = HostOptions { name: name.to_owned(), lease, wait, journal: false };
+        Self::at(tempfile::tempdir().unwrap(), server, options, timer).await
+    }
+
+    /// Starts a host in a home, that may have sessions.
+    async fn at(
+        home: TempDir,
+        server: &PostgresServer,
+        options: HostOptions,
+        timer: Option<Arc<dyn Timer>>,
+    ) -> Self {
+        // Longer than the server takes to start.
+        let patience = Duration::from_secs(if options.journal { 1 } else { 15 });
+        let settings = Options { patience, ..Options::default() };
+        let store = PostgresStore::open(&server.url("ctx"), settings).await.unwrap();
         let (model, chat) = shared(ScriptedChat::new("script/a", 100_000));
-        let options =
-            HostOptions { name: name.to_owned(), lease: LEASE, wait: Duration::from_secs(20) };
         let memory = "{ enabled: true, crossSession: true }";
         let config = format!("{{ agents: {{ defaults: {{ memoryContext: {memory} }} }} }}");
         let config = Config::parse(&config).unwrap();
         let mut builder = Runtime::builder(Home::at(home.path()), config)
             .model(chat)
-            .shared(Arc::new(store), options);
+            .shared(Arc::new(store.clone()), options);
         if let Some(timer) = timer {
             builder = builder.timer(timer);
         }
-        Self { home, model, runtime: builder.build().unwrap() }
+        Self { home, store, model, runtime: builder.build().unwrap() }
     }
 
     async fn turn(&self, text: &str, tools: &dyn Toolbox) -> Result<TurnOutcome> {
@@ -138,6 +160,24 @@ async fn a_session_goes_on_at_the_host_that_gets_the_message() {
     assert!(text.starts_with(&two.files()[0].1));
     assert_eq!(server.sql("select count(*) from ctx.session"), "1");
     assert_eq!(server.sql("select holder is null from ctx.lease"), "t");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_session_is_handed_over_before_the_next_renewal() {
+    let Some(server) = server().await else { return };
+    // It renews its leases after 200 seconds.
+    let long = Duration::from_secs(600);
+    let one = Host::with_lease(&server, "one", None, long).await;
+    let two = Host::with_lease(&server, "two", None, long).await;
+    one.turn("remember the port 7431", &NoTools).await.unwrap();
+    let listens = async {
+        while !one.store.health().unwrap().is_listening {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), listens).await.expect("it does not listen");
+    two.turn("which port?", &NoTools).await.unwrap();
+    assert!(two.last_request().contains("7431"), "{}", two.last_request());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,4 +257,80 @@ async fn what_one_host_archives_another_recalls() {
     two.turn_of(other.clone(), question, &NoTools).await.unwrap();
     two.turn_of(other, question, &NoTools).await.unwrap();
     assert!(two.last_request().contains("Quillon"), "{}", two.last_request());
+}
+
+/// Starts a host that keeps turns in a journal while the store is away.
+async fn journaling(home: TempDir, server: &PostgresServer, lease: Duration) -> Host {
+    let wait = Duration::from_secs(20);
+    let options = HostOptions { name: "one".into(), lease, wait, journal: true };
+    Host::at(home, server, options, None).await
+}
+
+/// Makes a turn, and returns whether it said that it is in the journal only.
+async fn journals(host: &Host, text: &str) -> Result<bool> {
+    let outcome = host.turn(text, &NoTools).await?;
+    Ok(outcome.notices.iter().any(|notice| notice.text.contains("journal")))
+}
+
+fn suffixes(host: &Host) -> Vec<String> {
+    let end = |name: &String| name.split(".jsonl").nth(1).unwrap_or_default().to_owned();
+    host.files().iter().map(|(name, _)| end(name)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_go_on_in_a_journal_while_the_store_is_away() {
+    let Some(mut server) = server().await else { return };
+    let host = journaling(tempfile::tempdir().unwrap(), &server, Duration::from_secs(120)).await;
+    assert!(!journals(&host, "the first").await.unwrap());
+    server.crash();
+    assert!(journals(&host, "the second").await.unwrap());
+    assert!(journals(&host, "the third").await.unwrap());
+    assert_eq!(suffixes(&host), ["", ".journal"]);
+    server.restart();
+    // The breaker lets a call pass again after a time.
+    while journals(&host, "once more").await.unwrap() {}
+    assert_eq!(suffixes(&host), [""]);
+    let (text, lines) = (stored(&server), host.files().remove(0).1);
+    assert_eq!(text, lines.trim_end());
+    assert_eq!((text.matches("the second").count(), text.matches("the third").count()), (1, 1));
+
+    // The host ends while the store is away.
+    server.crash();
+    assert!(journals(&host, "before the end").await.unwrap());
+    let Host { home, runtime, .. } = host;
+    drop(runtime);
+    server.restart();
+    server.sql("update ctx.host set held_until = now() - interval '1 hour'");
+    let host = journaling(home, &server, Duration::from_secs(120)).await;
+    assert!(!journals(&host, "after the end").await.unwrap());
+    assert!(host.last_request().contains("before the end"), "{}", host.last_request());
+    assert_eq!(
+        (stored(&server), suffixes(&host)),
+        (host.files()[0].1.trim_end().into(), vec!["".into()])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_ends_with_the_lease_and_yields_to_another_host() {
+    let Some(mut server) = server().await else { return };
+    let host = journaling(tempfile::tempdir().unwrap(), &server, Duration::from_secs(120)).await;
+    assert!(!journals(&host, "the first").await.unwrap());
+    server.crash();
+    assert!(journals(&host, "only here").await.unwrap());
+    let Host { home, runtime, .. } = host;
+    drop(runtime);
+    server.restart();
+    server.sql("update ctx.host set held_until = now() - interval '1 hour'");
+    let other = Host::start(&server, "two", None).await;
+    other.turn("elsewhere", &NoTools).await.unwrap();
+    other.runtime.close(&key()).await.unwrap();
+    let host = journaling(home, &server, Duration::from_millis(1)).await;
+    assert!(!journals(&host, "here again").await.unwrap());
+    assert!(!host.last_request().contains("only here"), "{}", host.last_request());
+    assert_eq!(suffixes(&host), ["", ".unstored-1"]);
+    assert!(host.files()[1].1.contains("only here"));
+    // Its lease has expired: another host may have the session.
+    server.crash();
+    let error = journals(&host, "too late").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Upstream, "{error}");
 }

@@ -156,6 +156,7 @@ impl Proxied {
             window: Some(Tokens(window)),
             engine: None,
             agent: None,
+            replicas: None,
             warn: Box::new(|_| {}),
             note: Box::new(|_| {}),
         };

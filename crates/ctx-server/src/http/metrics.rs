@@ -1,12 +1,12 @@
 //! Prometheus metrics of a server.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
-use prometheus_client::encoding::text::encode;
+use ctx_store::{AnyStore, StoreHealth};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -17,9 +17,11 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// The metrics of a proxy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
+    /// The store of the replicas, if there is one.
+    store: Arc<OnceLock<AnyStore>>,
     /// Finished requests, by `protocol` (`chat`, `responses`, `messages`, `gemini`, or `other`) and
     /// `outcome` (`ok`, `refused`, `failed`, `abandoned`, `rejected`).
     requests: Family<Labels<2>, Counter>,
@@ -50,6 +52,8 @@ pub struct Metrics {
     /// Conversations in memory.
     pub(crate) conversations: Gauge,
 }
+
+ctx_core::partial_debug!(Metrics, it, registry = it.registry);
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -89,6 +93,7 @@ impl Default for Metrics {
             ),
             added,
             conversations: new(all, "conversations", "Conversations in memory"),
+            store: Arc::default(),
             registry: Arc::new(registry),
         }
     }
@@ -127,15 +132,48 @@ impl Metrics {
         self.unwritten.get_or_create(&[("of", of)]).inc_by(count);
     }
 
+    /// Adds the metrics of a store.
+    pub(crate) fn set_store(&self, store: AnyStore) {
+        let _ = self.store.set(store);
+    }
+
+    /// Returns how the store is, if there is one that knows.
+    pub(crate) fn store_health(&self) -> Option<StoreHealth> {
+        self.store.get()?.health()
+    }
+
     /// Returns all metrics in the OpenMetrics text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        if encode(&mut text, &self.registry).is_err() {
-            // Writing to a string does not fail; a failing family would be omitted.
-            let _ = writeln!(text, "# EOF");
+        // Writing to a string does not fail; a failing family would be omitted.
+        let _ = encode_registry(&mut text, &self.registry);
+        if let Some(health) = self.store_health() {
+            let _ = encode_registry(&mut text, &store_registry(&health));
         }
+        let _ = encode_eof(&mut text);
         text
     }
+}
+
+/// Returns the metrics of a store.
+fn store_registry(health: &StoreHealth) -> Registry {
+    let mut registry = Registry::with_prefix("ctx_store");
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    for (name, help, value) in [
+        ("reachable", "Whether calls of the shared store are made", i64::from(health.is_reachable)),
+        ("connections", "Open connections to the shared store", number(health.connections)),
+        ("connections_in_use", "Connections in use", number(health.in_use)),
+        ("waiting", "Calls that wait for a connection", number(health.waiting)),
+    ] {
+        new::<Gauge>(&mut registry, name, help).set(value);
+    }
+    for (name, help, value) in [
+        ("failures", "Calls of the shared store that failed", health.failures),
+        ("retries", "Repetitions of calls of the shared store", health.retries),
+    ] {
+        new::<Counter>(&mut registry, name, help).inc_by(value);
+    }
+    registry
 }
 
 /// Returns a router with the route `/metrics`.

@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use ctx_core::{CompactResult, Compacted, EntryId, Tokens};
 use ctx_dialect::wire::Protocol;
+use ctx_hosted::{History, HostedSession};
 use memchr::memmem;
-
-use crate::hosted::{History, HostedSession};
 
 /// Maximum number of compactions made in the background at once.
 pub(super) const AT_ONCE: usize = 4;

@@ -98,7 +98,7 @@ pub(super) struct BodyError {
 pub(super) struct ContentEncoding(&'static str);
 
 impl ContentEncoding {
-    const KNOWN: [&'static str; 4] = ["gzip", "deflate", "br", "zstd"];
+    const KNOWN: [&'static str; 3] = ["gzip", "deflate", "zstd"];
 
     /// Returns the content encoding of a body.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, BodyError> {
@@ -116,10 +116,9 @@ impl ContentEncoding {
             _ => {
                 let names = all.join(", ").chars().take(80).collect::<String>();
                 let what = "unknown content encoding of the request body";
-                let error =
-                    Error::new(ErrorKind::InvalidInput, what).with("content-encoding", names).hint(
-                        "send it without encoding, or encoded once with gzip, deflate, br or zstd",
-                    );
+                let error = Error::new(ErrorKind::InvalidInput, what)
+                    .with("content-encoding", names)
+                    .hint("send it without encoding, or encoded once with gzip, deflate or zstd");
                 Err(BodyError { status: 415, error })
             }
         }

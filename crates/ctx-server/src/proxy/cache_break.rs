@@ -4,9 +4,8 @@
 //! The rest of the last answered request was cached in vain.
 
 use ctx_core::{EntryId, Tokens};
+use ctx_hosted::{History, HostedSession, InForce, SentMessage, UnitDigest, digest};
 use ctx_trace::{BreakCause, PrefixBreak};
-
-use crate::hosted::{History, HostedSession, InForce, SentMessage, UnitDigest, digest};
 
 /// The part of a request before the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ctx_core::{EntryId, Tokens};
+use ctx_core::{EntryId, Result, Tokens};
+use ctx_hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
 use ctx_layers::compaction;
 use ctx_trace::{Preview, Record};
 use foldhash::quality::RandomState;
@@ -12,12 +13,12 @@ use foldhash::quality::RandomState;
 use super::background::BackgroundCompaction;
 use super::cache_break::CachedRequest;
 use super::config::RetrievalBy;
+use super::cut_store::CutStore;
 use super::learned_window::LearnedWindow;
-use super::retrieval::PostponedCalls;
-use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, StoredMessage};
+use super::retrieval::{AnsweredCalls, PostponedCalls};
+use super::store::{SavedConversation, StoredLine, StoredMessage};
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
-use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
 
 /// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]
@@ -42,8 +43,8 @@ pub(super) struct Conversation {
     pub(super) background: Arc<BackgroundCompaction>,
     /// The size of the last request body; the memory use is proportional to it.
     bytes: AtomicUsize,
-    /// Whether it has a file.
-    is_stored: AtomicBool,
+    /// The number of its lines in the store, as far as this server knows them.
+    lines: AtomicU64,
     /// The time of the last use, on a clock that counts uses.
     used: AtomicU64,
     pub(super) state: tokio::sync::Mutex<ConversationState>,
@@ -80,7 +81,7 @@ ctx_core::partial_debug!(ConversationState, it, number = it.number);
 
 impl Conversation {
     /// Creates a conversation from saved state, which is empty for a new one.
-    pub(super) fn new(id: String, saved: SavedConversation, is_stored: bool, number: u64) -> Self {
+    pub(super) fn new(id: String, mut saved: SavedConversation, number: u64) -> Self {
         let state = ConversationState {
             number,
             stored_compaction: saved.in_force.as_ref().map(|kept| kept.first_kept.clone()),
@@ -96,10 +97,10 @@ impl Conversation {
             cached: Mutex::new(None),
             recovered: AtomicBool::new(false),
             retrieves: AtomicBool::new(false),
-            postponed: PostponedCalls::default(),
+            postponed: PostponedCalls::new(std::mem::take(&mut saved.postponed)),
             background: Arc::default(),
             bytes: AtomicUsize::new(0),
-            is_stored: AtomicBool::new(is_stored),
+            lines: AtomicU64::new(saved.lines),
             used: AtomicU64::new(0),
             state: tokio::sync::Mutex::new(ConversationState { saved, ..state }),
         }
@@ -171,9 +172,14 @@ impl Conversation {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether its cuts are on disk.
+    /// Whether its cuts are stored.
     pub(super) fn is_stored(&self) -> bool {
-        self.is_stored.load(Ordering::Relaxed)
+        self.lines() > 0
+    }
+
+    /// Returns the number of its lines in the store, as far as this server knows them.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines.load(Ordering::Relaxed)
     }
 
     /// Returns the approximate memory use: the parsed messages, and the data derived from them.
@@ -195,20 +201,60 @@ impl Conversation {
     }
 
     /// Saves the changes of a request, if anything was cut.
-    pub(super) fn save(
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CutStore::append`]. Everything is written again with the next change.
+    pub(super) async fn save(
         &self,
         state: &mut ConversationState,
         assembled: &AssembledRequest,
-        store: Option<&ConversationStore>,
-    ) {
+        store: Option<&CutStore>,
+    ) -> Result<()> {
         let (from, had) = state.unstored.take().unwrap_or_default();
-        let Some(store) = store else { return };
-        let is_stored = self.is_stored();
-        let lines = state.lines(is_stored, &self.known(), from, had, assembled);
-        if !lines.is_empty() {
-            self.is_stored.store(true, Ordering::Relaxed);
-            state.is_incomplete = store.append(&self.id, lines) == Queued::Lost;
+        let Some(store) = store else { return Ok(()) };
+        let mut lines = state.lines(self.is_stored(), &self.known(), from, had, assembled);
+        if lines.is_empty() {
+            return Ok(());
         }
+        if !self.is_stored() || state.is_incomplete {
+            let postponed = self.postponed.all().into_iter();
+            lines.extend(
+                postponed.map(|(beside, answered)| StoredLine::Postponed(beside, answered)),
+            );
+        }
+        state.is_incomplete = true;
+        if let Some(lines) = store.append(&self.id, self.lines(), lines).await? {
+            self.lines.store(lines, Ordering::Relaxed);
+            state.is_incomplete = false;
+        }
+        Ok(())
+    }
+
+    /// Saves postponed calls. They fit after what other replicas have saved meanwhile; the next
+    /// request reads that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CutStore::append_anywhere`].
+    pub(super) async fn save_postponed(
+        &self,
+        store: &CutStore,
+        beside: String,
+        answered: AnsweredCalls,
+    ) -> Result<()> {
+        let mut state = self.state.lock().await;
+        let mut lines = Vec::new();
+        if !self.is_stored() {
+            let items = self.known().iter().map(StoredMessage::of).collect();
+            lines.push(StoredLine::Messages { from: 0, items });
+        }
+        lines.push(StoredLine::Postponed(beside, answered));
+        let after = self.lines() + lines.len() as u64;
+        if state.append_anywhere(&self.id, store, lines).await? {
+            self.lines.store(after, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -221,7 +267,7 @@ impl ConversationState {
         count: impl Fn(&str) -> Tokens,
     ) -> Tokens {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Tokens::ZERO };
-        let digest = crate::hosted::digest(text);
+        let digest = ctx_hosted::digest(text);
         match self.fixed.get(name) {
             Some((known, tokens)) if *known == digest => *tokens,
             _ => {
@@ -236,20 +282,37 @@ impl ConversationState {
     pub(super) fn inherit(&self) -> SavedConversation {
         match &self.session {
             Some(session) => SavedConversation {
-                known: Vec::new(),
                 projections: session.projections.values().cloned().collect(),
                 in_force: session.in_force.clone(),
                 reported: session.reported,
                 next_id: session.history.next_id(),
+                ..SavedConversation::default()
             },
-            None => SavedConversation { known: Vec::new(), ..self.saved.clone() },
+            None => SavedConversation { known: Vec::new(), lines: 0, ..self.saved.clone() },
         }
     }
 
     /// Saves that no compaction is in force any more.
-    pub(super) fn save_undone(&mut self, id: &str, store: &ConversationStore) {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CutStore::append_anywhere`].
+    pub(super) async fn save_undone(&mut self, id: &str, store: &CutStore) -> Result<()> {
         self.stored_compaction = None;
-        self.is_incomplete |= store.append(id, vec![StoredLine::Compaction(None)]) == Queued::Lost;
+        self.append_anywhere(id, store, vec![StoredLine::Compaction(None)]).await.map(drop)
+    }
+
+    /// Appends lines that fit anywhere, and returns whether they are stored. If they are not,
+    /// everything is written again with the next change.
+    async fn append_anywhere(
+        &mut self,
+        id: &str,
+        store: &CutStore,
+        lines: Vec<StoredLine>,
+    ) -> Result<bool> {
+        let stored = store.append_anywhere(id, lines).await;
+        self.is_incomplete |= !matches!(stored, Ok(true));
+        stored
     }
 
     /// Returns the lines to write for a request.
@@ -295,7 +358,7 @@ impl ConversationState {
     }
 }
 
-fn known(item: &crate::hosted::HistoryItem) -> Option<KnownMessage> {
+fn known(item: &ctx_hosted::HistoryItem) -> Option<KnownMessage> {
     let digest = match &item.source {
         UnitSource::Digest(digest) => Some(*digest),
         _ => None,

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctx_core::EntryId;
+use ctx_core::{EntryId, Result};
 use ctx_trace::Trace;
 
 use super::conversation::Conversation;
+use super::cut_store::CutStore;
 use super::fingerprint::Fingerprint;
-use super::store::{ConversationStore, SavedConversation};
+use super::store::SavedConversation;
 use super::units::{CommonPrefix, RequestUnit, common_prefix, digest_of_all};
 
 /// Maximum number of final messages that may be missing from a request of the same conversation, as
@@ -31,7 +32,7 @@ const MOST_BYTES: usize = 128 << 20;
 pub(super) struct Conversations {
     /// The maximum number in memory.
     most: usize,
-    pub(super) store: Option<ConversationStore>,
+    pub(super) store: Option<CutStore>,
     trace: Arc<Trace>,
     all: Mutex<ConversationIndex>,
 }
@@ -92,9 +93,9 @@ pub(super) struct ConversationMatch {
 }
 
 impl Conversations {
-    pub(super) fn new(most: usize, store: Option<ConversationStore>, trace: Arc<Trace>) -> Self {
+    pub(super) fn new(most: usize, store: Option<CutStore>, trace: Arc<Trace>) -> Self {
         let mut all = ConversationIndex::default();
-        let mut ids = store.as_ref().map(ConversationStore::ids).unwrap_or_default();
+        let mut ids = store.as_ref().map(CutStore::ids).unwrap_or_default();
         ids.sort_by_cached_key(|id| (group_of(id).to_owned(), number_of(id)));
         for id in ids {
             all.groups.entry(group_of(&id).to_owned()).or_default().add(id);
@@ -110,7 +111,7 @@ impl Conversations {
         fingerprint: &Fingerprint,
         units: &[RequestUnit<'_>],
     ) -> ConversationMatch {
-        let group_id = format!("{}-{}", fingerprint.id, fingerprint.begins);
+        let group_id = fingerprint.group_id();
         let (open, closed) = self.candidates(&group_id);
         let compare = |(position, conversation)| Candidate::with(position, conversation, units);
         let mut candidates: Vec<Candidate> = open.into_iter().map(compare).collect();
@@ -135,6 +136,38 @@ impl Conversations {
         self.used(&found.conversation);
         found.conversation.key.get_or_init(|| fingerprint.key.clone());
         found
+    }
+
+    /// Learns what other replicas have stored of the conversations with the same beginning as a
+    /// request. Those in memory that they have extended are read again.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(super) async fn refresh(&self, fingerprint: &Fingerprint) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let group_id = fingerprint.group_id();
+        let listed = store.of_replicas(&group_id).await?;
+        let mut all = self.lock();
+        for (id, lines) in listed.into_iter().filter(|(id, _)| group_of(id) == group_id) {
+            if all.open.get(&id).is_some_and(|open| open.lines() < lines) {
+                all.open.remove(&id);
+            }
+            let group = all.groups.entry(group_id.clone()).or_default();
+            if !group.ids.contains(&id) {
+                group.add(id);
+                group.ids.sort_by_key(|id| number_of(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a conversation from memory that another replica has extended meanwhile.
+    pub(super) fn forget(&self, conversation: &Arc<Conversation>) {
+        let mut all = self.lock();
+        if all.open.get(&conversation.id).is_some_and(|open| Arc::ptr_eq(open, conversation)) {
+            all.open.remove(&conversation.id);
+        }
     }
 
     /// Returns the conversation with that id, if it is in memory.
@@ -243,7 +276,7 @@ impl Conversations {
             number => format!("{group_id}-{number}"),
         };
         group.add(id.clone());
-        let conversation = Conversation::new(id.clone(), saved, false, self.number(&id));
+        let conversation = Conversation::new(id.clone(), saved, self.number(&id));
         let conversation = Arc::new(conversation.with_first(first));
         all.open.insert(id, conversation.clone());
         ConversationMatch { conversation, ids }
@@ -268,7 +301,7 @@ impl Conversations {
             }
             return None;
         };
-        let conversation = Conversation::new(id.to_owned(), saved, true, self.number(id));
+        let conversation = Conversation::new(id.to_owned(), saved, self.number(id));
         Some(Arc::new(conversation))
     }
 

@@ -4,12 +4,13 @@ use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
 use axum::http::HeaderMap;
-use ctx_core::Result;
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::Protocol;
 use ctx_disk::FileLock;
 use ctx_disk::lru::unwritable;
 
 use super::headers;
+use super::replica::ReplicaStore;
 use super::units::{RequestUnit, first_user_unit};
 
 /// The headers with the client's session name.
@@ -50,6 +51,20 @@ impl Salt {
         Ok(Self(salt))
     }
 
+    /// Returns the salt of all replicas, which is this one if they have none yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(super) fn of_replicas(self, replicas: &ReplicaStore) -> Result<Self> {
+        let shared = replicas.salt(&self.0)?;
+        let salt = shared.try_into().map_err(|_| {
+            Error::new(ErrorKind::Corrupt, "the proxy's secret in the shared store is damaged")
+                .hint("delete the row `proxy-salt` of ctx.blob")
+        });
+        salt.map(Self)
+    }
+
     /// Returns the keyed hash of some parts in hex.
     pub(super) fn hash(&self, parts: &[&[u8]], bytes: usize) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
@@ -75,6 +90,11 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
+    /// Returns the id of the group: all ids of its conversations begin with it.
+    pub(super) fn group_id(&self) -> String {
+        format!("{}-{}", self.id, self.begins)
+    }
+
     /// Returns the client's name of its session, from a header.
     pub(super) fn session(headers: &HeaderMap) -> Option<&[u8]> {
         let header = NAMES.iter().find_map(|name| headers.get(*name));

@@ -19,12 +19,14 @@ mod client_summaries;
 mod config;
 mod conversation;
 mod conversations;
+mod cut_store;
 mod failure;
 mod fingerprint;
 mod headers;
 mod held_answer;
 mod learned_window;
 mod limits;
+mod objects;
 mod origin;
 mod parallel;
 mod passthrough;
@@ -33,6 +35,7 @@ mod prepare;
 mod provider_compaction;
 mod redacted;
 mod relay;
+mod replica;
 mod retrieval;
 mod send;
 mod store;
@@ -49,6 +52,7 @@ mod window_query;
 mod tests;
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -70,6 +74,7 @@ use crate::http::Metrics;
 use client_compaction::OriginalItems;
 use client_summaries::ClientSummaries;
 use conversations::Conversations;
+use cut_store::CutStore;
 use fingerprint::Salt;
 use store::ConversationStore;
 use stored_responses::StoredResponses;
@@ -79,6 +84,7 @@ pub use config::{
     ClientCompaction, CompactionBy, RetrievalBy, ServerConfig, SummariesBy, TimeoutsConfig,
     UpstreamsConfig,
 };
+pub use replica::ReplicaStore;
 pub use upstream::{Family, Upstreams};
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
@@ -102,6 +108,8 @@ pub struct Settings {
     pub engine: Option<String>,
     /// The agent whose memory and engine are used.
     pub agent: Option<String>,
+    /// The store that replicas share; without one, conversations are files of this server.
+    pub replicas: Option<ReplicaStore>,
     /// Receives warnings for the user.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
     /// Receives a line for each compaction, and for each refusal of the provider.
@@ -163,19 +171,16 @@ impl Proxy {
             summary_models::check_configured(&settings.host.config)?;
         }
         let folder = settings.host.home.root.join("proxy");
-        let store = match ConversationStore::at(&folder) {
-            Ok(store) => Some(store),
-            Err(error) if error.kind() == ErrorKind::Locked => {
-                (settings.warn)(&format!(
-                    "conversations of this server are in its memory only, and their cuts will be \
-                     lost when it stops: {error}; give each server its own $CTX_HOME",
-                ));
-                None
+        let store = cut_store(&settings, &folder)?;
+        let (own, replicas) = (Salt::of(&folder)?, settings.replicas.clone());
+        let salt = match &replicas {
+            Some(replicas) => {
+                metrics.set_store(replicas.store());
+                own.of_replicas(replicas)?
             }
-            Err(error) => return Err(error),
+            None => own,
         };
-        let salt = Salt::of(&folder)?;
-        let saved = SavedCompactions::of(&settings.host.home);
+        let saved = SavedCompactions::shared(&settings.host.home, replicas.clone());
         let config = &settings.config;
         let most = config.max_conversations as usize;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
@@ -193,9 +198,13 @@ impl Proxy {
             trace,
             metrics,
             originals: OriginalItems::new(saved, salt.clone()),
-            responses: StoredResponses::at(folder.join("responses"), salt.clone()),
+            responses: StoredResponses::at(
+                folder.join("responses"),
+                salt.clone(),
+                replicas.clone(),
+            ),
             salt,
-            client_summaries: ClientSummaries::at(folder.join("summaries")),
+            client_summaries: ClientSummaries::at(folder.join("summaries"), replicas),
             cannot_compact: Mutex::default(),
             refuses_edits: AtomicBool::default(),
             speaks_chat: AtomicBool::default(),
@@ -258,7 +267,7 @@ impl Proxy {
         hosted.undo();
         if let Some(store) = self.conversations.store.as_ref().filter(|_| conversation.is_stored())
         {
-            state.save_undone(session, store);
+            state.save_undone(session, store).await?;
         }
         self.trace.undone(session, entry);
         Ok(())
@@ -315,7 +324,7 @@ impl Proxy {
 
     /// Counts the writes lost since the last call, and warns about them.
     fn note_unwritten(&self) {
-        let cuts = self.conversations.store.as_ref().map_or(0, ConversationStore::lost);
+        let cuts = self.conversations.store.as_ref().map_or(0, CutStore::lost);
         for (of, lost, seen, what) in [
             ("conversation", cuts, &self.unwritten.conversations, "cuts of conversations"),
             ("record", self.trace.lost(), &self.unwritten.records, "records of requests"),
@@ -336,10 +345,34 @@ impl Proxy {
     }
 }
 
+/// Opens the store of cuts: that of the replicas, or the files of this server. `None` if another
+/// server has the files.
+fn cut_store(settings: &Settings, folder: &Path) -> Result<Option<CutStore>> {
+    if let Some(replicas) = &settings.replicas {
+        ctx_disk::lru::create_folder(folder)
+            .map_err(ctx_disk::lru::unwritable("cannot store conversations", folder))?;
+        replicas.expire();
+        return Ok(Some(CutStore::Shared(replicas.clone())));
+    }
+    match ConversationStore::at(folder) {
+        Ok(files) => Ok(Some(CutStore::Files(files))),
+        Err(error) if error.kind() == ErrorKind::Locked => {
+            (settings.warn)(&format!(
+                "conversations of this server are in its memory only, and their cuts will be \
+                 lost when it stops: {error}; give each server its own $CTX_HOME",
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Reports whether a request would be accepted.
 async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
+    let is_reachable = || proxy.metrics.store_health().is_none_or(|health| health.is_reachable);
     match proxy.space.is_full() {
-        false => (StatusCode::OK, "ok\n"),
+        false if is_reachable() => (StatusCode::OK, "ok\n"),
+        false => (StatusCode::OK, "ok, but the shared store cannot be reached: cuts stay here\n"),
         true => (
             StatusCode::SERVICE_UNAVAILABLE,
             "requests are waiting: the memory for bodies is exhausted\n",

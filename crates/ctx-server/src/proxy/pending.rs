@@ -8,9 +8,12 @@ use bytes::Bytes;
 use ctx_core::{Error, Usage};
 use ctx_dialect::wire::{AnswerState, Watch};
 use ctx_model::Catalogue;
+use ctx_runtime::trace_compaction;
 use ctx_trace::{Record, RequestOutcome, is_plausible};
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::Proxy;
 use super::client_summaries::AskedSummary;
@@ -39,6 +42,7 @@ pub(super) struct PendingRequest {
     pub(super) compactible: Option<Arc<CompactibleRequest>>,
     /// The rounds before the last one.
     earlier: Option<EarlierRounds>,
+    span: Span,
 }
 
 /// The usage of the rounds of an answer before the last one.
@@ -65,6 +69,7 @@ impl PendingRequest {
             asked: None,
             compactible: None,
             earlier: None,
+            span: span_of(protocol),
         }
     }
 
@@ -98,6 +103,7 @@ impl PendingRequest {
     pub(super) fn rejected(self) {
         let mut this = self;
         this.proxy.metrics.request(this.protocol, "rejected");
+        this.span.record("error.type", "rejected");
         // Nothing more to record on drop.
         this.protocol = "";
     }
@@ -161,8 +167,59 @@ impl PendingRequest {
         metrics.raw_tokens.inc_by(record.raw_tokens.get());
         metrics.sent_tokens.inc_by(record.sent_tokens.get());
         metrics.added.observe(record.millis / 1_000.0);
+        finish_span(&self.span, &record, output);
         self.proxy.trace.add(*record);
         self.proxy.note_unwritten();
+    }
+}
+
+/// Returns the span of a request, by the conventions of OpenTelemetry for generative AI.
+fn span_of(protocol: &'static str) -> Span {
+    tracing::info_span!(
+        parent: None,
+        "proxied",
+        otel.name = "chat",
+        otel.kind = "client",
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = match protocol {
+            "messages" => "anthropic",
+            "gemini" => "gcp.gemini",
+            "converse" => "aws.bedrock",
+            _ => "openai",
+        },
+        gen_ai.request.model = Empty,
+        gen_ai.conversation.id = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        http.response.status_code = Empty,
+        error.r#type = Empty,
+        ctx.tokens.received = Empty,
+        ctx.tokens.sent = Empty,
+    )
+}
+
+/// Adds the outcome to the span of a request, and its compaction as an event.
+fn finish_span(span: &Span, record: &Record, output: u64) {
+    if let Some(model) = &record.model {
+        span.record("gen_ai.request.model", model);
+        span.record("otel.name", format!("chat {model}"));
+    }
+    span.record("gen_ai.conversation.id", &record.session);
+    // Collectors get unsigned numbers as text.
+    span.record("gen_ai.usage.input_tokens", record.prompt_tokens.map(u64::cast_signed));
+    span.record("gen_ai.usage.output_tokens", output.cast_signed());
+    let cached = record.cached_tokens.map(u64::cast_signed);
+    span.record("gen_ai.usage.cache_read.input_tokens", cached);
+    span.record("http.response.status_code", record.status.map(i64::from));
+    span.record("ctx.tokens.received", record.raw_tokens.get().cast_signed());
+    span.record("ctx.tokens.sent", record.sent_tokens.get().cast_signed());
+    if record.outcome != RequestOutcome::Ok {
+        span.record("error.type", record.outcome.name());
+    }
+    if let Some(made) = &record.compaction {
+        let details = made.details.as_ref();
+        span.in_scope(|| trace_compaction(made.tokens_before, made.tokens_after, details));
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use ctx_core::text::Slice;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::Object;
 use ctx_dialect::wire::{
     Protocol, Request, SummaryRequest, has_context_edits, previous_response, takes_tools,
     with_context_edits, with_previous_response, with_tools,
 };
+use ctx_hosted::{AssembledRequest, answers_unknown_calls};
 use ctx_model::Overflow;
 use ctx_trace::Record;
 use memchr::memmem;
@@ -27,14 +27,14 @@ use super::config::RetrievalBy;
 use super::conversation::Conversation;
 use super::conversations::ConversationMatch;
 use super::fingerprint::Fingerprint;
+use super::objects::{MOST_OBJECTS, has_more_objects};
 use super::provider_compaction::CompactedOriginals;
 use super::retrieval::{self, MarkedHistory};
 use super::stored_responses::{StoredRequest, WholeHistory, refers};
-use super::units::{self, RequestUnit};
-use crate::hosted::AssembledRequest;
+use super::units::RequestUnit;
 
-/// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
-pub(super) const MOST_OBJECTS: usize = 200_000;
+/// How often a request is assembled again because another replica has cut its conversation meanwhile.
+const MOST_CONFLICTS: usize = 3;
 
 /// A prepared request.
 #[derive(Debug)]
@@ -335,7 +335,7 @@ async fn prepare_whole(
     if matches!(purpose, Purpose::Compact) && request.is_continued {
         return Err(uncompacted());
     }
-    if request.is_continued || units::answers_unknown_calls(&units) {
+    if request.is_continued || answers_unknown_calls(units.len(), |at| Some(units[at].message())) {
         proxy.warn(
             "a request continues a history stored at the provider (previous_response_id, \
              conversation, thread, item_reference, cached content, or results of calls that it \
@@ -360,20 +360,8 @@ async fn assemble(
     body: &Bytes,
     purpose: Purpose,
 ) -> Result<Option<Prepared>> {
-    let fingerprint = Fingerprint::of(
-        &proxy.salt,
-        client_request.protocol(),
-        &client_request.headers,
-        client_request.query.as_deref(),
-        request.cache_key.as_deref(),
-        units,
-    );
-    let ConversationMatch { conversation, ids } =
-        proxy.conversations.find(&fingerprint, units).await;
-    RequestUnit::parse_new(units, &ids);
-    conversation.set_bytes(body.len());
-    let attempt = Attempt { proxy, client_request, request, units, ids };
-    let result = attempt.assemble(&conversation, purpose).await;
+    let (conversation, result) =
+        in_conversation(proxy, client_request, request, units, body.len(), purpose).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
     let Some(AssembledAttempt { assembled, record, estimated, sent, summary }) = result? else {
@@ -405,6 +393,45 @@ async fn assemble(
         proxy.warn("no message of a request would remain: it passes unchanged");
     }
     Ok(prepared)
+}
+
+/// Finds the conversation of a request, and assembles the request in it. If another replica has cut
+/// the conversation meanwhile, it is read again.
+async fn in_conversation(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    request: &Request<'_>,
+    units: &[RequestUnit<'_>],
+    bytes: usize,
+    purpose: Purpose,
+) -> (Arc<Conversation>, Result<Option<AssembledAttempt>>) {
+    let fingerprint = Fingerprint::of(
+        &proxy.salt,
+        client_request.protocol(),
+        &client_request.headers,
+        client_request.query.as_deref(),
+        request.cache_key.as_deref(),
+        units,
+    );
+    let mut left = MOST_CONFLICTS;
+    loop {
+        if let Err(error) = proxy.conversations.refresh(&fingerprint).await {
+            proxy.warn_of("store", &format!("the cuts of other replicas are not known: {error}"));
+        }
+        let ConversationMatch { conversation, ids } =
+            proxy.conversations.find(&fingerprint, units).await;
+        RequestUnit::parse_new(units, &ids);
+        conversation.set_bytes(bytes);
+        let may_conflict = left > 0;
+        let attempt = Attempt { proxy, client_request, request, units, ids, may_conflict };
+        match attempt.assemble(&conversation, purpose.clone()).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && may_conflict => {
+                proxy.conversations.forget(&conversation);
+                left -= 1;
+            }
+            result => return (conversation, result),
+        }
+    }
 }
 
 /// Writes the request of a conversation, with the tools that read what was cut if it `retrieves`;
@@ -449,45 +476,4 @@ fn unthreaded() -> Error {
     Error::new(ErrorKind::InvalidInput, "message threads are not supported by ctx")
         .with("error_code", "thread_unsupported_request")
         .hint("send the full conversation without `thread`")
-}
-
-/// Whether a JSON text has more than `most` objects, ignoring the content of strings.
-pub(super) fn has_more_objects(json: &str, most: usize) -> bool {
-    /// The minimum size of a message with a role and a text.
-    const SMALLEST: usize = 16;
-    if json.len() / SMALLEST < most {
-        return false;
-    }
-    let (mut rest, mut objects, mut in_string) = (json.as_bytes(), 0, false);
-    loop {
-        let next = if in_string { b'\\' } else { b'{' };
-        let Some(at) = memchr::memchr2(b'"', next, rest) else { return false };
-        let found = rest[at];
-        // An escaped character does not end the string.
-        let next = at + 1 + usize::from(found == b'\\');
-        rest = rest.slice(next.min(rest.len())..);
-        match found {
-            b'"' => in_string = !in_string,
-            b'{' => objects += 1,
-            _ => {}
-        }
-        if objects > most {
-            return true;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn objects_are_counted_outside_of_strings() {
-        let list = |one: &str| format!("[{}]", vec![one; 100].join(","));
-        let call = r#"{"text":"{\"a{{\\\\", "function":{"name":"}{"}}"#;
-        assert!(has_more_objects(&list(call), 199) && !has_more_objects(&list(call), 200));
-        for torn in ["", "{", "\"", "\"\\", "{\"a\\\""] {
-            let _ = has_more_objects(torn, 0);
-        }
-    }
 }

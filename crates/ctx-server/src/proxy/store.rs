@@ -1,4 +1,4 @@
-//! Persists the cuts of a conversation.
+//! The stored form of a conversation's cuts, and the files with it.
 //!
 //! A conversation without cuts has no file: the next request rebuilds it with the same ids. From
 //! the first cut on, its file records its messages, their projections, and the compaction in force.
@@ -15,10 +15,11 @@ use std::{fs, thread};
 
 use ctx_core::{ContentHash, EntryId, Error, ErrorKind, Projection, Result};
 use ctx_disk::lru::{self, FolderLock, LruFiles, file_of, unwritable};
+use ctx_hosted::InForce;
 use serde::{Deserialize, Serialize};
 
+use super::retrieval::AnsweredCalls;
 use super::units::KnownMessage;
-use crate::hosted::InForce;
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;
@@ -49,6 +50,8 @@ pub(super) enum StoredLine {
     Compaction(Option<Box<InForce>>),
     /// The provider's count, and the estimate for the same request.
     Reported(u64, u64),
+    /// Calls of ctx's tools with their results, and what they came together with.
+    Postponed(String, AnsweredCalls),
 }
 
 /// A message.
@@ -68,11 +71,21 @@ pub(super) struct SavedConversation {
     pub(super) projections: Vec<Projection>,
     pub(super) in_force: Option<InForce>,
     pub(super) reported: Option<(u64, u64)>,
+    pub(super) postponed: Vec<(String, AnsweredCalls)>,
     /// The number of the next generated id.
     pub(super) next_id: u32,
+    /// The number of its lines.
+    pub(super) lines: u64,
 }
 
 impl SavedConversation {
+    /// Returns the conversation with these lines.
+    pub(super) fn of(lines: &[Vec<u8>]) -> Self {
+        let mut saved = Self::default();
+        lines.iter().for_each(|line| saved.take_bytes(line));
+        saved
+    }
+
     /// Applies a line.
     fn take(&mut self, line: StoredLine) {
         match line {
@@ -94,6 +107,19 @@ impl SavedConversation {
             StoredLine::Reported(reported, estimated) => {
                 self.reported = Some((reported, estimated));
             }
+            StoredLine::Postponed(beside, answered) => {
+                self.postponed.retain(|(known, _)| *known != beside);
+                self.postponed.push((beside, answered));
+            }
+        }
+    }
+
+    /// Applies a line in its stored form. A truncated one is ignored; the next request restores its
+    /// content.
+    fn take_bytes(&mut self, line: &[u8]) {
+        self.lines += 1;
+        if let Ok(line) = serde_json::from_slice(line) {
+            self.take(line);
         }
     }
 
@@ -224,10 +250,7 @@ impl ConversationStore {
             if (&mut file).take(MAX_LINE).read_until(b'\n', &mut line).ok()? == 0 {
                 return Some(saved);
             }
-            // A truncated line is ignored; the next request restores its content.
-            if let Ok(line) = serde_json::from_slice(&line) {
-                saved.take(line);
-            }
+            saved.take_bytes(&line);
         }
     }
 

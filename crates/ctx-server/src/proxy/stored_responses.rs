@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::fingerprint::Salt;
+use super::replica::{ReplicaStore, SharedFolder};
 use super::retrieval::NAMES;
 
 /// Maximum size of all items in bytes, in memory and on disk; beyond it, the oldest responses are
@@ -34,7 +35,7 @@ const MOST_RESTORED: usize = 32 << 20;
 #[derive(Debug)]
 pub(super) struct StoredResponses {
     known: Mutex<Known>,
-    files: LruFolder,
+    files: SharedFolder,
     /// Whether the responses of earlier servers are known.
     loaded: Once,
     salt: Salt,
@@ -170,8 +171,9 @@ impl Known {
 }
 
 impl StoredResponses {
-    pub(super) fn at(folder: PathBuf, salt: Salt) -> Self {
+    pub(super) fn at(folder: PathBuf, salt: Salt, replicas: Option<ReplicaStore>) -> Self {
         let files = LruFolder::at(folder, MOST_BYTES as u64, MOST_RESPONSES);
+        let files = SharedFolder::new(files, "responses", replicas);
         Self { known: Mutex::default(), files, loaded: Once::new(), salt }
     }
 
@@ -229,7 +231,7 @@ impl StoredResponses {
 
     /// Lets a request continue the newest one of a conversation.
     fn in_conversation(&self, request: StoredRequest, id: String) -> StoredRequest {
-        match self.lock().responses.get(&request.key(&id)) {
+        match self.newest(&request.key(&id)) {
             Some(newest) => StoredRequest {
                 parent: newest.responses.last().cloned(),
                 is_detached: newest.is_detached,
@@ -282,40 +284,73 @@ impl StoredResponses {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be saved.
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be saved, and those of the store.
     pub(super) fn add(&self, request: StoredRequest) -> Result<()> {
         if request.responses.is_empty() {
             return Ok(());
         }
         let request = Arc::new(request);
         self.lock().insert(request.clone());
-        self.files.save(&*request, "cannot save a stored response").map(drop)
+        let id = self.files.save(&*request, "cannot save a stored response")?;
+        let keys = request.keys().chain(request.answered().map(|(key, _)| key));
+        self.files.link(keys.map(|key| self.link(&key)), &id)
+    }
+
+    /// Returns the name under which the store finds the response or item of a key.
+    fn link(&self, (owner, id): &Key) -> String {
+        self.salt.hash(&[b"response", owner.as_bytes(), id.as_bytes()], 16)
+    }
+
+    /// Fetches what another replica saved under a key.
+    fn fetch(&self, key: &Key) -> Option<Arc<StoredRequest>> {
+        let fetched: Arc<StoredRequest> = Arc::new(self.files.linked(&self.link(key))?);
+        self.lock().insert(fetched.clone());
+        Some(fetched)
+    }
+
+    /// Returns the response with that key.
+    fn response(&self, key: &Key) -> Option<Arc<StoredRequest>> {
+        let known = self.lock().responses.get(key).cloned();
+        known.or_else(|| self.fetch(key))
+    }
+
+    /// Returns the newest response of a conversation, which another replica may have seen.
+    fn newest(&self, key: &Key) -> Option<Arc<StoredRequest>> {
+        if self.files.is_shared() {
+            self.fetch(key);
+        }
+        self.lock().responses.get(key).cloned()
+    }
+
+    /// Returns the item with that key.
+    fn item(&self, key: &Key) -> Option<Arc<str>> {
+        let known = |all: &Known| all.items.get(key).cloned();
+        let item = known(&self.lock());
+        item.or_else(|| self.fetch(key).and_then(|_| known(&self.lock())))
     }
 
     /// Returns the body of a request with its whole history; `None` if it refers to something that
     /// ctx has not seen.
     pub(super) fn whole(&self, request: &StoredRequest, body: &str) -> Option<WholeHistory> {
-        let all = self.lock();
-        let (mut parts, mut bytes) = (Vec::<&StoredRequest>::new(), 0);
-        let mut parent = request.parent.as_deref();
+        let (mut parts, mut bytes) = (Vec::<Arc<StoredRequest>>::new(), 0);
+        let mut parent = request.parent.clone();
         while let Some(id) = parent {
-            let response = all.responses.get(&request.key(id))?;
+            let response = self.response(&request.key(&id))?;
             bytes += response.bytes();
             // A provider may give one id twice, so that a response is its own parent.
             if bytes > MOST_RESTORED || parts.len() > MOST_RESPONSES {
                 return None;
             }
-            parent = response.parent.as_deref();
+            parent = response.parent.clone();
             parts.push(response);
         }
         let previous = parts.first().and_then(|response| response.responses.last().cloned());
         let items = parts.iter().rev().flat_map(|response| &response.items);
         let resolved = |item: &Arc<str>| match referenced_item(item) {
-            Some(id) => all.items.get(&request.key(&id)).cloned(),
+            Some(id) => self.item(&request.key(&id)),
             None => Some(item.clone()),
         };
         let items: Option<Vec<Arc<str>>> = items.chain(&request.items).map(resolved).collect();
-        drop(all);
         Some(WholeHistory { body: with_input_items(body, items?), previous })
     }
 }

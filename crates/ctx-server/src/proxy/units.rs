@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ctx_core::{CallId, ContentHash, EntryId, Message, Result, Role};
+use ctx_core::{ContentHash, EntryId, Message, Result, Role};
 use ctx_dialect::wire;
+use ctx_hosted::{Unit, UnitDigest, digest};
 
 use super::parallel::parallel_map;
-use crate::hosted::{Unit, UnitDigest, digest};
 
 /// A unit of a request, with its hash and parsed message.
 pub(super) struct RequestUnit<'a> {
@@ -65,27 +65,13 @@ impl Unit for RequestUnit<'_> {
         self.digest
     }
 
-    fn read(&self) -> Result<Message> {
-        Ok(self.message().clone())
+    fn read(&self) -> Result<Arc<Message>> {
+        Ok(self.known().0.clone())
     }
 
     fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
         Ok(self.known().clone())
     }
-}
-
-/// Whether the newest messages are results of calls that are all missing from the request: the
-/// calls are stored at the provider, or lost.
-pub(super) fn answers_unknown_calls(units: &[RequestUnit<'_>]) -> bool {
-    let answer = units.iter().rposition(|unit| unit.message().role == Role::Assistant);
-    let (earlier, newest) = units.split_at(answer.map_or(0, |at| at + 1));
-    let is_made = |id: &CallId| {
-        let mut calls = earlier.iter().rev().flat_map(|unit| unit.message().tool_calls());
-        calls.any(|call| call.id == *id)
-    };
-    let results = newest.iter().flat_map(|unit| unit.message().tool_results());
-    let mut ids = results.map(|result| &result.call_id).peekable();
-    ids.peek().is_some() && !ids.any(is_made)
 }
 
 /// Returns the hash of a whole history.

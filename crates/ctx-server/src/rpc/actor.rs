@@ -4,17 +4,18 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind};
+use ctx_hosted::{Host, ReadableMessages};
 use ctx_runtime::SharedMemories;
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::error::{ErrorCode, RpcError};
 use super::message::{self, RpcCall, answer};
 use super::method::Method;
 use super::session::RpcSession;
 use super::{open, params};
-use crate::hosted::Host;
 
 /// The queue capacity of a session. A host that sends more must wait.
 pub(super) const WAITING: usize = 64;
@@ -64,7 +65,8 @@ pub(super) async fn run(
             answers.give(call.id.as_deref(), result).await;
             return refuse_the_rest(&id, calls, &answers).await;
         }
-        let result = guarded(handle(&mut served, &call)).await;
+        let span = served.span(call.method);
+        let result = guarded(handle(&mut served, &call).instrument(span)).await;
         answers.give(call.id.as_deref(), result).await;
     }
     // No caller is left to receive the error.
@@ -124,7 +126,24 @@ async fn handle(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcEr
         }
         Method::Sync => sync(served, call).await,
         Method::Assemble => message::json(&served.assemble(call.params()?).await?),
+        Method::Fit => message::json(&served.fit(call.params()?).await?),
         Method::Compact => message::json(&served.compact(call.params()?).await?),
+        Method::Undo => {
+            let params::SessionParams { .. } = call.params()?;
+            let undone = session.in_force.is_some();
+            session.undo();
+            message::json(&json!({ "undone": undone }))
+        }
+        Method::Expand => {
+            let given: params::Expand = call.params()?;
+            let all = ReadableMessages::of(session, std::iter::empty());
+            message::json(&json!({ "messages": all.expand(&given.id) }))
+        }
+        Method::Recall => {
+            let given: params::Recall = call.params()?;
+            let all = ReadableMessages::of(session, std::iter::empty());
+            message::json(&json!({ "found": all.recall(&given.query) }))
+        }
         Method::Usage => {
             let given: params::Usage = call.params()?;
             let factor = session.calibrate(given.prompt_tokens)?;

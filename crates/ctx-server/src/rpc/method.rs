@@ -16,8 +16,16 @@ pub enum Method {
     Sync,
     /// Assembles the messages of the next request.
     Assemble,
+    /// Returns the messages of the next request, from those that changed.
+    Fit,
     /// Compacts the session permanently.
     Compact,
+    /// Undoes the last compaction.
+    Undo,
+    /// Returns messages of the session by id.
+    Expand,
+    /// Finds messages that the last request does not have.
+    Recall,
     /// Reports the provider's count for the last request.
     Usage,
     /// Reports that the messages of the turn are stored permanently.
@@ -40,13 +48,17 @@ pub enum Method {
 
 impl Method {
     /// All methods in the order of their declaration, with their names in the protocol.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 19] = [
         (Self::Initialize, "initialize"),
         (Self::Open, "open"),
         (Self::Append, "append"),
         (Self::Sync, "sync"),
         (Self::Assemble, "assemble"),
+        (Self::Fit, "fit"),
         (Self::Compact, "compact"),
+        (Self::Undo, "undo"),
+        (Self::Expand, "expand"),
+        (Self::Recall, "recall"),
         (Self::Usage, "usage"),
         (Self::CommitTurn, "commit_turn"),
         (Self::AfterTurn, "after_turn"),
@@ -66,7 +78,7 @@ impl Method {
 
     /// Returns the names of all methods.
     #[must_use]
-    pub fn names() -> [&'static str; 15] {
+    pub fn names() -> [&'static str; 19] {
         Self::ALL.map(|(_, name)| name)
     }
 

@@ -11,6 +11,7 @@
 mod actor;
 mod dialect;
 mod error;
+mod fit;
 mod message;
 mod method;
 mod open;
@@ -22,7 +23,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use crate::hosted::Host;
+pub use ctx_hosted::Host;
 pub use method::Method;
 pub use serve::serve;
 

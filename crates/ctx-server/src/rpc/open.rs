@@ -5,13 +5,15 @@ use std::sync::Arc;
 use ctx_config::Config;
 use ctx_core::{CounterKind, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::json::string;
+use ctx_hosted::{Host, HostedSession, RecordedSession, SessionOptions, SummarySource};
 use ctx_runtime::{ModelSource, SessionSpec, SharedMemories};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::fit::HostList;
 use super::params::Open;
 use super::session::{RpcSession, Sizes};
-use crate::hosted::{self, Host, HostedSession, RecordedSession, SessionOptions, SummarySource};
 
 /// The result of `open`.
 #[derive(Serialize)]
@@ -56,9 +58,17 @@ pub(super) async fn open(
         recorded,
         session_file: given.session_file,
     };
-    let (session, warnings) = hosted::open(host, memories, options).await?;
+    let (session, warnings) = ctx_hosted::open(host, memories, options).await?;
     let opened = opened(&session, warnings);
-    Ok((RpcSession { session, format: given.format }, opened))
+    Ok((
+        RpcSession {
+            session,
+            format: given.format,
+            list: HostList::new(given.format),
+            was_continued: false,
+        },
+        opened,
+    ))
 }
 
 fn opened(session: &HostedSession, warnings: Vec<String>) -> OpenResult {
@@ -92,10 +102,7 @@ fn session_spec(given: &Open<'_>, recorded: &mut RecordedSession) -> Result<Sess
         true => ModelSource::Requested,
         false => ModelSource::Recorded,
     };
-    let system = given.system_prompt.map(|raw| match string(raw) {
-        Some(text) => text.into_owned(),
-        None => ctx_dialect::anthropic::system_text(raw),
-    });
+    let system = given.system_prompt.map(prompt_text);
     let tools = given.tools.map(|raw| raw.get().to_owned());
     Ok(SessionSpec {
         profile: given.profile,
@@ -113,6 +120,14 @@ fn session_spec(given: &Open<'_>, recorded: &mut RecordedSession) -> Result<Sess
         system: system.or_else(|| recorded.system.take()),
         tools: tools.or_else(|| recorded.tools.take()),
     })
+}
+
+/// Returns a system prompt: text, or text blocks in Anthropic's format.
+pub(super) fn prompt_text(raw: &RawValue) -> String {
+    match string(raw) {
+        Some(text) => text.into_owned(),
+        None => ctx_dialect::anthropic::system_text(raw),
+    }
 }
 
 /// Returns the configuration with the overrides of this session. A host may pass untrusted

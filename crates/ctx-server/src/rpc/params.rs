@@ -70,6 +70,46 @@ pub(super) struct Assemble {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Fit<'a> {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    /// The number of messages at the beginning that are those of the last call.
+    #[serde(default)]
+    pub(super) keep: usize,
+    /// The messages after them.
+    #[serde(borrow)]
+    pub(super) messages: Vec<&'a RawValue>,
+    /// The host's id of each of them.
+    pub(super) ids: Option<Vec<Option<String>>>,
+    /// The new system prompt, if it changed.
+    #[serde(borrow)]
+    pub(super) system_prompt: Option<&'a RawValue>,
+    /// The new tool schemas, if they changed.
+    #[serde(borrow)]
+    pub(super) tools: Option<&'a RawValue>,
+    pub(super) prompt: Option<String>,
+    pub(super) pending_tokens: Option<Tokens>,
+    pub(super) now: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Expand {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    pub(super) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Recall {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    pub(super) query: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Compact {
     #[serde(rename = "sessionId")]
     pub(super) _session_id: String,

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, IdSource, Result};
+use ctx_hosted::Host;
 use ctx_runtime::SharedMemories;
 use ctx_session::RandomIds;
 use serde_json::json;
@@ -13,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::actor::{self, Answers, WAITING, no_session};
+use super::dialect::Dialect;
 use super::error::{ErrorCode, RpcError};
 use super::message::{self, RpcCall};
 use super::method::Method;
 use super::{MAX_LINE_BYTES, PROTOCOL, params};
-use crate::hosted::Host;
 use crate::lines::{self, InputLine, QUEUE, Writer};
 
 /// Answers the calls from `input` on `output` until the input ends; then finishes pending calls and
@@ -166,7 +167,7 @@ fn initialize(call: &RpcCall) -> std::result::Result<String, RpcError> {
         "version": env!("CARGO_PKG_VERSION"),
         "protocol": PROTOCOL,
         "methods": Method::names(),
-        "formats": ["pi", "openai", "anthropic"],
+        "formats": Dialect::NAMES,
         "maxLineBytes": MAX_LINE_BYTES,
     }))
 }

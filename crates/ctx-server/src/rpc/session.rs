@@ -1,29 +1,48 @@
 //! A session in the host's dialect.
 
+use std::sync::Arc;
+
 use ctx_core::{EntryId, Message, Result, SubagentSpawn, Tokens};
+use ctx_hosted::{HostedSession, SyncResult, Unit};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::dialect::Dialect;
+use super::fit::HostList;
+use super::method::Method;
 use super::params;
-use crate::hosted::{HostedSession, SyncResult, Unit};
 
 /// A session and the dialect of its messages.
 pub(super) struct RpcSession {
     pub(super) session: HostedSession,
     pub(super) format: Dialect,
+    /// The messages of the last `fit`.
+    pub(super) list: HostList,
+    /// Whether a `fit` only continued a conversation that the provider stores.
+    pub(super) was_continued: bool,
 }
 
 /// A message of a host's list.
-struct DialectUnit<'a>(Dialect, &'a RawValue);
+pub(super) struct DialectUnit<'a> {
+    pub(super) format: Dialect,
+    pub(super) raw: &'a RawValue,
+    /// Whether the last `fit` had it at this place.
+    pub(super) is_known: bool,
+}
 
 impl Unit for DialectUnit<'_> {
     fn raw(&self) -> &str {
-        self.1.get()
+        self.raw.get()
     }
 
-    fn read(&self) -> Result<Message> {
-        self.0.read(self.1)
+    fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    fn read(&self) -> Result<Arc<Message>> {
+        self.format.read(self.raw).map(Arc::new)
     }
 }
 
@@ -77,19 +96,36 @@ impl Sizes {
 }
 
 impl RpcSession {
+    /// Returns the span of a call that makes a request or a compaction.
+    pub(super) fn span(&self, method: Method) -> Span {
+        match method {
+            Method::Fit | Method::Assemble | Method::Compact => tracing::info_span!(
+                "rpc",
+                otel.name = method.name(),
+                gen_ai.conversation.id = %self.session.id,
+                gen_ai.request.model = self.session.resolved.model,
+                ctx.tokens.sent = Empty,
+            ),
+            _ => Span::none(),
+        }
+    }
+
     fn units<'a>(&self, given: &params::Messages<'a>) -> Vec<DialectUnit<'a>> {
-        given.messages.iter().map(|raw| DialectUnit(self.format, raw)).collect()
+        let unit = |raw: &&'a RawValue| DialectUnit { format: self.format, raw, is_known: false };
+        given.messages.iter().map(unit).collect()
     }
 
     /// Appends messages, and passes them to the engine.
     pub(super) async fn append(&mut self, given: params::Messages<'_>) -> Result<Vec<EntryId>> {
         let units = self.units(&given);
+        self.list.is_of_history = false;
         self.session.append(&units, given.ids, given.is_heartbeat).await
     }
 
     /// Replaces the history by the list, and passes new messages to the engine.
     pub(super) async fn sync(&mut self, given: params::Messages<'_>) -> Result<SyncResult> {
         let units = self.units(&given);
+        self.list.is_of_history = false;
         self.session.sync(&units, given.ids, given.is_heartbeat).await
     }
 

@@ -74,8 +74,7 @@ impl Transcript {
             (TOOLS_TYPE, self.tools.clone()),
         ] {
             let Some(value) = value else { continue };
-            let entry = ObjectWriter::new().text("customType", kind).raw("data", value);
-            copy.entry("custom", kind, &time_of(None), &entry)?;
+            copy.custom(kind, &value)?;
         }
         let summaries = self.summaries();
         if let Some(first) = summaries.first() {

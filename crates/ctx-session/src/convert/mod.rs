@@ -90,7 +90,7 @@ impl Transcript {
                 }
                 self.message_entries()
             }
-            _ if to == self.format && !compacted => {
+            _ if to == self.format && self.format.0.read.is_none() && !compacted => {
                 omissions.unreadable(self);
                 self.document_copy(out)?;
                 self.message_entries()

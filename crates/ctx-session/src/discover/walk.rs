@@ -7,7 +7,7 @@ use ctx_core::{ErrorKind, Result, Timestamp};
 
 use super::{DiscoveredSession, Discovery};
 use crate::disk::io_error;
-use crate::formats::{Agent, Database, StoredSession, databases, fits};
+use crate::formats::{Agent, Database, DatabaseSession, databases, fits};
 
 /// The maximum depth of sessions below the given folder.
 const DEEPEST: usize = 12;
@@ -92,7 +92,7 @@ pub(super) fn rows(
     file: &Path,
     id: Option<&str>,
 ) -> Result<Vec<DiscoveredSession>> {
-    let found = |(id, project, modified, bytes): StoredSession| DiscoveredSession {
+    let found = |(id, project, modified, bytes): DatabaseSession| DiscoveredSession {
         path: file.join(&id),
         agent: database.agent,
         session_id: id,

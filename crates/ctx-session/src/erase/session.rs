@@ -57,10 +57,22 @@ pub fn erase_in_session(
         let Some((bytes, found)) = rewritten(&transcript, criteria)? else { continue };
         if !dry_run {
             disk::replace(&file, |out| out.write_all(&bytes))?;
+            remove_unstored(&file)?;
         }
         erased.push(Erased { path: file, ..found });
     }
     Ok(Some(erased))
+}
+
+/// Removes lines that were never part of the session in a shared store: they may contain what is
+/// erased.
+fn remove_unstored(path: &Path) -> Result<()> {
+    for (suffix, file) in disk::list_beside(path) {
+        if suffix.starts_with(".unstored-") {
+            disk::remove(&file, "cannot remove unstored lines")?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a whole archived session.

@@ -108,14 +108,14 @@ pub(crate) struct Database {
     /// Splits a path into the file and the id.
     pub(crate) parts: fn(&Path) -> Option<(&Path, &str)>,
     /// Returns all sessions, or the one with that id.
-    pub(crate) sessions: fn(&Path, Option<&str>) -> Result<Vec<StoredSession>>,
+    pub(crate) sessions: fn(&Path, Option<&str>) -> Result<Vec<DatabaseSession>>,
     /// Returns the session with that id as a transcript.
     pub(crate) export: fn(&Path, &str) -> Result<Vec<u8>>,
 }
 
 /// A session in a database: id, project folder, time of the last write (milliseconds since 1970),
 /// size in bytes.
-pub(crate) type StoredSession = (String, String, i64, i64);
+pub(crate) type DatabaseSession = (String, String, i64, i64);
 
 /// Whether a name matches a pattern with at most one `*`. The files of subagents never match,
 /// because they are not separate sessions.

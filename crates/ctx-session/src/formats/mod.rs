@@ -18,7 +18,7 @@ use crate::source::Source;
 
 use agent::AgentSpec;
 pub use agent::{Agent, LastUsage};
-pub(crate) use agent::{Beginning, Database, Environment, StoredSession, fits};
+pub(crate) use agent::{Beginning, Database, DatabaseSession, Environment, fits};
 pub(crate) use conversation::{Conversation, Omissions};
 use detect::Evidence;
 pub(crate) use detect::{check_beginning, detect, document_format, lines};
@@ -50,6 +50,7 @@ formats! {
     opencode OPENCODE
     openai OPENAI_CHAT
     anthropic ANTHROPIC
+    atif ATIF
     ponybunny PONYBUNNY
 }
 

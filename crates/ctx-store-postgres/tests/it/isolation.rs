@@ -51,7 +51,8 @@ const NAMES: [&str; 7] = [
 /// All that a role can read.
 const READ_ALL: &str = "select entry from ctx.session;
     select agent || id || convert_from(body, 'utf8') from ctx.line;
-    select agent || coalesce(holder, '') from ctx.lease; select agent || file from ctx.log";
+    select agent || coalesce(holder, '') from ctx.lease; select agent || file from ctx.log;
+    select holder from ctx.host";
 
 /// Statements of the program's role. What they read is `OWN`'s, or fails.
 const READS: [&str; 15] = [
@@ -80,10 +81,11 @@ const READS: [&str; 15] = [
 ];
 
 /// Statements that the program's role is refused.
-const REFUSED: [&str; 15] = [
+const REFUSED: [&str; 16] = [
     "insert into ctx.session values (OTHER, 'main', 'forged', 1, '{}')",
     "insert into ctx.session values (OTHER, 'main', 'main', 1, '{}') on conflict do nothing",
     "insert into ctx.lease values (OTHER, 'main', 'forged', 9, 'x', now())",
+    "insert into ctx.host values (OTHER, 'forged', 9, now())",
     "insert into ctx.log values (OTHER, 'main', 'forged', 1, 1)",
     "insert into ctx.line values (OTHER, 'main', 'forged', 1, 'x', 1, '')",
     "insert into ctx.session values (OWN, 'main', 'moved', 1, '{}'); \
@@ -162,7 +164,10 @@ impl Actor {
         let done = match (choice, lease) {
             (0..6, _) => directory(&store, choice, names).await,
             (6..10, _) => write(&store, &self.leases, own, choice, names).await,
-            (10, Some(lease)) => store.renew(&[lease]).await.map(|kept| format!("{kept:?}")),
+            (10, Some(lease)) => {
+                let lease = Lease { holder: names.holder, ..lease };
+                store.renew(&[lease]).await.map(|kept| format!("{kept:?}"))
+            }
             (_, Some(lease)) => {
                 // A lease and a log of their own each: the lease may be another tenant's.
                 let found = store.append(&lease, &names.log, LogHead::NEW, &names.lines).await;
@@ -304,7 +309,8 @@ async fn write(
 async fn rows(client: &Client) -> Vec<(String, String)> {
     let sql = "select tenant, entry from ctx.session union all
         select tenant, id || convert_from(body, 'utf8') from ctx.line union all
-        select tenant, holder from ctx.lease where holder is not null";
+        select tenant, holder from ctx.lease where holder is not null union all
+        select tenant, holder from ctx.host";
     let rows = client.query(sql, &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
@@ -371,14 +377,21 @@ async fn a_tenant_is_erased_alone() {
         tables.iter().map(|table| server.sql(&count(table))).collect()
     };
     let before = count("other");
-    assert_eq!(stores[0].erase_tenant().await.unwrap(), 4);
+    assert_eq!(stores[0].erase_tenant().await.unwrap(), 5);
     assert_eq!(stores[0].erase_tenant().await.unwrap(), 0);
     assert_eq!(count("other"), before);
-    assert!(count("acme").iter().all(|rows| rows == "0"));
+    let left = count("acme");
+    let left = tables.iter().zip(&left).filter(|(_, rows)| *rows != "0");
+    let mut left: Vec<_> = left.map(|(table, rows)| format!("{table} {rows}")).collect();
+    left.sort();
+    assert_eq!(left, ["log 1", "record 1", "stream 1"]);
     // The lease that a host still has is worth nothing, even when the session is leased again.
     let again = stores[0].acquire(&session, "another host", Duration::from_secs(60)).await;
     assert!(matches!(again.unwrap(), Acquired::Granted(_)));
     let refused = stores[0].append(&leases[0], &log, LogHead::NEW, &lines).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Locked);
     stores[1].append(&leases[1], &log, LogHead { generation: 1, lines: 1 }, &[]).await.unwrap();
+    stores[0].drop_tenant().await.unwrap();
+    assert!(count("acme").iter().all(|rows| rows == "0"));
+    assert_eq!(count("other"), before);
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 
+mod breaker;
 mod conformance;
+mod erased;
+mod hosts;
 mod isolation;
 mod refused;
 mod silent;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use ctx_engine_registry::{EngineEntry, EngineState, Registry};
 use ctx_session::Home;
-use ctx_terminal::format::thousands;
+use ctx_store_postgres::StoreConfig;
+use ctx_terminal::format::{counted, thousands};
 
 use super::Finding;
 use crate::args::Global;
@@ -32,6 +33,43 @@ pub(super) fn home(home: &Home) -> Vec<Finding> {
     findings.extend(readable_by_others(path));
     findings.extend(free_space(path));
     findings
+}
+
+/// Whether the shared store can be used, and has all that this host wrote; empty without a store.
+pub(super) fn store(global: &Global, home: &Home) -> Vec<Finding> {
+    // An invalid configuration is a finding of its own.
+    let Some(section) = setup::config(global).ok().and_then(|config| StoreConfig::of(&config).ok())
+    else {
+        return Vec::new();
+    };
+    if section.url.is_none() {
+        return Vec::new();
+    }
+    // The counts of `ctx store status` read all rows.
+    let opened = match setup::block_on(section.open()) {
+        Ok(store) => Finding::ok("store", format!("tenant {} can be used", store.tenant())),
+        Err(error) => match error.downcast_ref() {
+            Some(error) => Finding::of_error("store", error),
+            None => Finding::error("store", error.to_string(), "`ctx store check` says more"),
+        },
+    };
+    [opened].into_iter().chain(unstored(home)).collect()
+}
+
+/// Names the files with lines that the shared store refused.
+fn unstored(home: &Home) -> Option<Finding> {
+    let agents = home.agents().unwrap_or_default();
+    let folders =
+        agents.iter().filter_map(|agent| std::fs::read_dir(home.sessions_dir(agent)).ok());
+    let paths = folders.flatten().flatten().map(|file| file.path());
+    let mut unstored: Vec<_> =
+        paths.filter(|path| path.to_string_lossy().contains(".jsonl.unstored-")).collect();
+    unstored.sort();
+    let first = unstored.first()?.display();
+    let text =
+        format!("{} with lines that the store lacks: {first}", counted(unstored.len(), "file"));
+    let hint = "another host had taken over the session; read them, and delete the files";
+    Some(Finding::warning("store", text, hint))
 }
 
 #[cfg(unix)]

@@ -2,16 +2,23 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use ctx_core::{Error, ErrorKind};
+use ctx_core::ErrorKind;
+use ctx_model::TokioTimer;
 use ctx_runtime::forget::{
     ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
 };
 use ctx_runtime::lookup::Lookup;
+use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
+use ctx_shared::{HeldAgents, HostMemory, SharedSessions};
+use ctx_store::AnyStore;
 use ctx_store_postgres::StoreConfig;
 use ctx_terminal::format::{counted, shortened};
 use ctx_terminal::out::{BOLD, Cell, Out, table};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 
 use crate::args::{ForgetArgs, Global};
 use crate::entry_ids::ID_CHARS;
@@ -21,31 +28,104 @@ use crate::{selection, setup};
 const SHOWN: usize = 20;
 
 pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Result<ExitCode> {
-    if !args.dry_run && StoreConfig::of(&setup::config(global)?)?.url.is_some() {
-        return Err(Error::new(
-            ErrorKind::Capability,
-            "a shared store would keep what is erased here",
-        )
-        .hint("remove store.url and CTX_STORE_URL, and erase the tenant with `ctx store erase`")
-        .into());
+    let (home, section) = (Home::from_env()?, StoreConfig::of(&setup::config(global)?)?);
+    if section.url.is_none() {
+        let lookups = open(global, args, selection::agents(&home, args.agent.as_deref())?, out)?;
+        return erase(args, &home, lookups, &Files::OfHost, out);
     }
-    if let Some(project) = &args.project {
-        return of_project(global, args, project, out);
+    setup::block_on_threads(async {
+        let store: AnyStore = Arc::new(section.open().await?);
+        let mut agents = selection::agents(&home, args.agent.as_deref())?;
+        if args.agent.is_none() {
+            let stored = store.agents().await?.into_iter().map(FileId::new);
+            agents.extend(stored.collect::<ctx_core::Result<Vec<_>>>()?);
+            agents.sort();
+            agents.dedup();
+        }
+        let lookups = open(global, args, agents, out)?;
+        let memory = |of: &Lookup| {
+            let (folder, memory, facts) = (of.folder.clone(), of.memory.clone(), of.facts.clone());
+            (of.agent.clone(), HostMemory { folder, memory, facts })
+        };
+        let memories = lookups.iter().map(memory).collect();
+        let timer = Arc::new(TokioTimer::default());
+        let sessions = Arc::new(SharedSessions::new(store, &section.host(), home.clone(), timer));
+        let waiting = out.waiting("fetching the sessions of the shared store");
+        let held = sessions.hold_agents(memories).await;
+        waiting.finish_and_clear();
+        let files = Files::Shared(held?);
+        let done = block_in_place(|| erase(args, &home, lookups, &files, out));
+        if let Files::Shared(held) = files {
+            held.release().await;
+        }
+        done
+    })
+}
+
+/// The files that are erased from.
+enum Files {
+    /// They belong to this host alone.
+    OfHost,
+    /// They were fetched from a shared store.
+    Shared(HeldAgents),
+}
+
+impl Files {
+    /// Runs the erasing, and erases the same from the shared store.
+    fn erasing<T>(
+        &self,
+        out: &Out,
+        erase: impl FnOnce() -> ctx_core::Result<T>,
+    ) -> ctx_core::Result<T> {
+        out.while_waiting("erasing", || {
+            let Self::Shared(held) = self else { return erase() };
+            let runtime = Handle::current();
+            runtime.block_on(held.begin())?;
+            let done = erase()?;
+            runtime.block_on(held.publish()).map_err(|error| {
+                error.hint("other hosts still have it: run the same command again")
+            })?;
+            Ok(done)
+        })
     }
-    let home = Home::from_env()?;
-    let agents = selection::agents(&home, args.agent.as_deref())?;
-    let memories = agents.iter().map(|agent| {
-        let Lookup { agent, memory, facts, .. } = super::open(global, agent.as_str(), out)?;
-        Ok(MemoryToErase { agent, memory, facts })
+}
+
+/// Opens the memories of the agents. Without `--agent`, a project is archived by `main`.
+fn open(
+    global: &Global,
+    args: &ForgetArgs,
+    agents: Vec<FileId>,
+    out: &Out,
+) -> anyhow::Result<Vec<Lookup>> {
+    let agents = match (&args.project, &args.agent) {
+        (Some(_), None) => vec![FileId::main()],
+        _ => agents,
+    };
+    agents.iter().map(|agent| super::open(global, agent.as_str(), out)).collect()
+}
+
+fn erase(
+    args: &ForgetArgs,
+    home: &Home,
+    lookups: Vec<Lookup>,
+    files: &Files,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    if let (Some(project), [of]) = (&args.project, &*lookups) {
+        return of_project(of, args, project, files, out);
+    }
+    let memories = lookups.into_iter().map(|of| {
+        let Lookup { agent, memory, facts, .. } = of;
+        MemoryToErase { agent, memory, facts }
     });
-    let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
+    let memories: Vec<MemoryToErase> = memories.collect();
     let what = what(args);
-    let planned = ForgetPlan::plan(&home, what.clone(), &memories).or_else(|error| {
+    let planned = ForgetPlan::plan(home, what.clone(), &memories).or_else(|error| {
         // Memory also accepts a prefix of a session's id.
         let named = what.session.as_deref().filter(|_| error.kind() == ErrorKind::NotFound);
         let known = |of: &MemoryToErase| of.memory.session_named(named?).ok()?;
         let session = memories.iter().find_map(known).ok_or(error)?;
-        ForgetPlan::plan(&home, ForgetRequest { session: Some(session), ..what.clone() }, &memories)
+        ForgetPlan::plan(home, ForgetRequest { session: Some(session), ..what.clone() }, &memories)
     })?;
     if args.dry_run || !args.yes {
         let found = planned.report()?;
@@ -59,21 +139,21 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
             out.ask("permanently erase all of this?")?;
         }
     }
-    let gone = out.while_waiting("erasing", || planned.execute(clock::now()))?;
+    let gone = files.erasing(out, || planned.execute(clock::now()))?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));
     index(&memories, out);
     out.report(args.json, &gone, |gone, out| print(gone, &places(gone), out))?;
     Ok(if gone.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Erases the archived sessions of a project. Without `--agent`, the memory of `main` is used.
+/// Erases the archived sessions of a project.
 fn of_project(
-    global: &Global,
+    of: &Lookup,
     args: &ForgetArgs,
     project: &Path,
+    files: &Files,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let of = super::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
     let forget = |dry_run| of.forget_project(&AgentHomes::from_env(), project, dry_run);
     let mut report = forget(true)?;
     let describe = |report: &ForgottenProject| {
@@ -85,8 +165,8 @@ fn of_project(
             out.note_table(&describe(&report));
             out.ask("permanently erase all of this?")?;
         }
-        report = forget(false)?;
-        super::warn(&of, out);
+        report = files.erasing(out, || forget(false))?;
+        super::warn(of, out);
     }
     out.report(args.json, &report, |report, out| Ok(out.line(describe(report))?))?;
     if args.dry_run {

@@ -1,6 +1,6 @@
 //! The proxy with the inspector and the tools of MCP beside it, as one server.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ctx_config::Config;
@@ -11,18 +11,23 @@ use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
 use ctx_server::Host;
 use ctx_server::http::{Bound, Metrics, Server, Shutdown, status_routes};
-use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
+use ctx_server::proxy::{Family, Proxy, ReplicaStore, ServerConfig, Settings, Upstreams};
 use ctx_server::running::stop_route;
 use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_terminal::failure::misuse;
+use ctx_store_postgres::StoreConfig;
+use ctx_terminal::failure::{misuse, runtime_error};
 use ctx_trace::{Trace, TraceLimits};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::args::Serve;
 use crate::setup;
 
 /// The minimum of `server.maxBodyBytes`.
 const LEAST_BODY: u64 = 1_024;
+
+/// How long a request waits for a store that cannot be reached; later ones do not wait.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Receives a line for the user.
 pub(crate) type Receiver = Box<dyn Fn(&str) + Send + Sync>;
@@ -73,7 +78,7 @@ impl Service {
         }
         let folder = host.home.root.join("proxy").join("traces");
         let trace = Arc::new(Trace::at(folder, TraceLimits::default())?);
-        let home = host.home.clone();
+        let (home, replicas) = (host.home.clone(), replicas(&host.config)?);
         let settings = Settings {
             host,
             config,
@@ -81,6 +86,7 @@ impl Service {
             window,
             engine: args.engine.clone(),
             agent: Some(agent.to_string()),
+            replicas,
             warn,
             note,
         };
@@ -137,6 +143,20 @@ impl OpenService {
         bound.serve(routes, shutdown).await;
         self.proxy.settle();
     }
+}
+
+/// Opens the store that replicas share, if one is configured, in a runtime of its own.
+fn replicas(config: &Config) -> anyhow::Result<Option<ReplicaStore>> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let section = StoreConfig::of(config)?;
+    if section.url.is_none() {
+        return Ok(None);
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(runtime_error)?;
+    let runtime = RUNTIME.get_or_init(|| runtime);
+    let store = runtime.block_on(section.open_within(STORE_PATIENCE))?;
+    Ok(Some(ReplicaStore::new(Arc::new(store), runtime.handle().clone())))
 }
 
 fn server(args: &Serve, config: &ServerConfig) -> anyhow::Result<Server> {

@@ -50,14 +50,14 @@ pub(super) fn run(global: &Global, args: &CheckStore, out: &Out) -> anyhow::Resu
             return Ok(CheckReport { damaged_entries, damaged_logs, conformance: None });
         }
         let (timer, unique) = (TokioTimer::default(), section.host().name);
-        // A tenant of its own, so that nothing stays behind.
+        // A tenant of its own, which is dropped afterwards.
         let store = store.of_tenant(&format!("{}-check-{unique}", section.tenant))?;
         let mut cases = Vec::new();
         for (number, name) in CASES.into_iter().enumerate() {
             let violation = check(&store, &timer, &unique, number).await.err();
             cases.push(CaseReport { name, violation });
         }
-        store.erase_tenant().await?;
+        store.drop_tenant().await?;
         Ok(CheckReport { damaged_entries, damaged_logs, conformance: Some(cases) })
     })?;
     progress.finish_and_clear();

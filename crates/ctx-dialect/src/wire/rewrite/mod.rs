@@ -105,7 +105,7 @@ fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
 }
 
 /// Replaces values of an object; `None` removes the field. New fields are appended.
-pub(super) fn patched(object: &Object<'_>, edits: &[(&str, Option<String>)]) -> String {
+pub(crate) fn patched(object: &Object<'_>, edits: &[(&str, Option<String>)]) -> String {
     let mut fresh = ObjectWriter::new();
     for (key, raw) in object.iter() {
         match edits.iter().find(|(edited, _)| *edited == key) {
@@ -139,7 +139,7 @@ fn patched_within(object: &Object<'_>, key: &str, edits: &[(&str, Option<String>
 /// Writes a list of blocks, reusing the unchanged ones. `old` are the blocks parsed from `raws`,
 /// one for each. `changed` rewrites an existing block, `fresh` writes a new one; both return `None`
 /// for blocks that cannot be represented.
-fn list(
+pub(crate) fn list(
     raws: &[&RawValue],
     old: &[Block],
     new: &[Block],

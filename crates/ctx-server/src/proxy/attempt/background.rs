@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ctx_core::{CompactRequest, CompactionTrigger, Result, Role, Tokens, TurnContext};
 use ctx_dialect::wire::Protocol;
+use ctx_hosted::{HistoryItem, HostedSession};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::clock;
 use ctx_trace::CompactionRecord;
 
 use super::{Attempt, guarded, lost};
-use crate::hosted::{HistoryItem, HostedSession};
 use crate::proxy::background::cache_lifetime;
 use crate::proxy::config::SummariesBy;
 use crate::proxy::conversation::{Conversation, ConversationState};

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::wire::Request;
+use ctx_hosted::{AssembledRequest, HostedSession};
 use ctx_layers::compaction::ClientSummary;
 use ctx_runtime::summary_models;
 use ctx_trace::{CompactionRecord, Record, is_plausible};
@@ -28,7 +29,6 @@ use super::prepare::{Purpose, Retry};
 use super::summary_models::{SlotGuard, SummaryTarget};
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
-use crate::hosted::{self, AssembledRequest, HostedSession};
 
 /// The share of its history that a client has left after a compaction that it asked for. Its limit
 /// is not known to ctx; with less it would soon ask again.
@@ -42,6 +42,8 @@ pub(super) struct Attempt<'a> {
     pub(super) units: &'a [RequestUnit<'a>],
     /// The ids of its messages, if known.
     pub(super) ids: Vec<Option<EntryId>>,
+    /// Whether it fails if another replica has extended the conversation meanwhile.
+    pub(super) may_conflict: bool,
 }
 
 /// The assembled request.
@@ -94,7 +96,7 @@ impl Attempt<'_> {
             let Some(session) = &mut state.session else { return Err(lost()) };
             assembled = self.run_engine(session, limits).await;
         }
-        let done = self.finish(conversation, &mut state, assembled?, limits, compaction)?;
+        let done = self.finish(conversation, &mut state, assembled?, limits, compaction).await?;
         let used = done.assembled.tokens;
         // After its summary, the client begins another conversation.
         if summary.is_none()
@@ -133,7 +135,7 @@ impl Attempt<'_> {
         // A concurrent equal request must wait for this one, not start another conversation.
         conversation.update_known(state);
         let Some(session) = &mut state.session else { return Err(lost()) };
-        let covers = |kept: &hosted::InForce| kept.covers(&session.history);
+        let covers = |kept: &ctx_hosted::InForce| kept.covers(&session.history);
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
@@ -141,7 +143,7 @@ impl Attempt<'_> {
     }
 
     /// Records and saves the assembled request.
-    fn finish(
+    async fn finish(
         &self,
         conversation: &Conversation,
         state: &mut ConversationState,
@@ -161,7 +163,17 @@ impl Attempt<'_> {
         let estimated = session.sent.estimated;
         let mut record = self.record(conversation, state, &assembled, compaction);
         self.note_orphans(&record);
-        conversation.save(state, &assembled, self.proxy.conversations.store.as_ref());
+        let store = self.proxy.conversations.store.as_ref();
+        match conversation.save(state, &assembled, store).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && self.may_conflict => {
+                return Err(error);
+            }
+            Err(error) => {
+                let what = "other replicas may cut a conversation differently";
+                self.proxy.warn_of("store", &format!("{what}: {error}"));
+            }
+            Ok(()) => {}
+        }
         let Some(session) = &state.session else { return Err(lost()) };
         let sent = Arc::new(CachedRequest::of(session, self.head()));
         record.prefix_break = conversation.cached().and_then(|before| {
@@ -197,7 +209,7 @@ impl Attempt<'_> {
     /// Returns the ids known from a file or another conversation. An open session recognises its
     /// messages itself.
     fn ids(&self, session: &HostedSession) -> Option<Vec<Option<String>>> {
-        if session.history.len() > 0 {
+        if !session.history.is_empty() {
             return None;
         }
         Some(self.ids.iter().map(|id| id.as_ref().map(ToString::to_string)).collect())

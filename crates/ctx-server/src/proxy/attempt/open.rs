@@ -2,13 +2,11 @@
 
 use ctx_core::{Result, SummaryModels, Tokens};
 use ctx_engine_registry::DEFAULT_ENGINE;
+use ctx_hosted::{History, HostedSession, RecordedSession, Retain, SessionOptions, SummarySource};
 use ctx_layers::compaction;
 use ctx_runtime::{ModelSource, SessionSpec};
 
 use super::Attempt;
-use crate::hosted::{
-    self, History, HostedSession, RecordedSession, Retain, SessionOptions, SummarySource,
-};
 use crate::proxy::config::SummariesBy;
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::learned_window::LearnedWindow;
@@ -59,7 +57,7 @@ impl Attempt<'_> {
         let models = state.summaries.models(window);
         let options = self.options(conversation, spec, models, recorded);
         let memories = self.proxy.memories.clone();
-        let (mut session, warnings) = hosted::open(&settings.host, memories, options).await?;
+        let (mut session, warnings) = ctx_hosted::open(&settings.host, memories, options).await?;
         for warning in warnings {
             self.proxy.warn(&warning);
         }

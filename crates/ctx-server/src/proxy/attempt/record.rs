@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use ctx_core::{EntryId, ORPHANED_RESULT, Tokens};
+use ctx_hosted::{AssembledRequest, HostedSession};
 use ctx_session::clock;
 use ctx_trace::{CompactionRecord, EntryRecord, Preview, Record, SessionInfo};
 use foldhash::quality::RandomState;
 
 use super::Attempt;
-use crate::hosted::{AssembledRequest, HostedSession};
 use crate::proxy::conversation::{Conversation, ConversationState};
 use crate::proxy::origin;
 use crate::proxy::redacted::preview;

@@ -68,7 +68,7 @@ impl OriginalItems {
 
     /// Whether items have this id.
     pub(in crate::proxy) fn has(&self, id: &str) -> bool {
-        self.saved.files.path(id).exists()
+        self.saved.files.has(id)
     }
 
     /// Saves the items of a provider's compaction. If another conversation has a compaction with the

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::originals::PREFIX;
+use crate::proxy::replica::{ReplicaStore, SharedFolder};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 512 << 20;
@@ -92,14 +93,20 @@ impl RestoredItems {
 /// The saved compactions of a home.
 #[derive(Debug)]
 pub struct SavedCompactions {
-    pub(super) files: LruFolder,
+    pub(super) files: SharedFolder,
 }
 
 impl SavedCompactions {
     /// Lists the compactions of a home. Nothing is written.
     pub fn of(home: &Home) -> Self {
+        Self::shared(home, None)
+    }
+
+    /// Combines the compactions of a home with those of the replicas.
+    pub(in crate::proxy) fn shared(home: &Home, replicas: Option<ReplicaStore>) -> Self {
         let folder = home.root.join("proxy").join("compactions");
-        Self { files: LruFolder::at(folder, MOST_BYTES, MOST_FILES) }
+        let files = LruFolder::at(folder, MOST_BYTES, MOST_FILES);
+        Self { files: SharedFolder::new(files, "compactions", replicas) }
     }
 
     /// Returns their ids, the oldest first.
@@ -174,6 +181,11 @@ impl SavedCompactions {
         let path = self.files.path(id);
         if !is_id(id) {
             return Err(Error::new(ErrorKind::NotFound, "invalid id of a compaction"));
+        }
+        if !path.exists()
+            && let Some(fetched) = self.files.read(id)
+        {
+            return Ok(fetched);
         }
         let failed = |error| ctx_disk::io_error("cannot read a compacted history", &path, error);
         let bytes = ctx_disk::read(&path).map_err(failed)?;

@@ -6,6 +6,7 @@
 //! request for a summary -> ctx, if `server.clientCompaction` says so -> answered in its form
 //! ```
 
+mod put_back;
 mod quoted;
 mod saved;
 mod written;
@@ -15,10 +16,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use ctx_core::{
-    Block, ContentHash, Entry, EntryId, Message, Node, Result, Role, TokenLedger, Tokens,
-};
-use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, SummaryRequest, answer_text};
+use ctx_core::{ContentHash, Entry, EntryId, Message, Node, Result, Role, TokenLedger, Tokens};
+use ctx_dialect::wire::{Protocol, Request, SummaryRequest, answer_text};
+use ctx_hosted::{HostedSession, UnitDigest, digest};
 use ctx_layers::compaction::{ClientSummary, History};
 use ctx_session::clock;
 use ctx_trace::CompactionRecord;
@@ -28,10 +28,10 @@ use super::Proxy;
 use super::client_request::ClientRequest;
 use super::config::ClientCompaction;
 use super::conversation::Conversation;
-use super::prepare::{MOST_OBJECTS, has_more_objects};
+use super::replica::ReplicaStore;
 use super::summary_record::record_compaction;
-use crate::hosted::{HostedSession, UnitDigest, digest};
 
+pub(super) use put_back::put_back;
 use quoted::{Quote, quoted_history, quoted_text};
 use saved::SummaryFiles;
 pub(super) use written::{answer, remember, summarise, summarise_quoted};
@@ -226,14 +226,28 @@ impl Remembered {
         let lost = self.lost.get_or_init(|| async {
             let (lost, record) = self.audit(proxy, request)?;
             self.set_record(Some(record));
-            let lost = Some(lost).filter(|lost| !lost.is_empty())?;
-            if let Err(error) = proxy.client_summaries.files.save(self, &lost) {
-                proxy
-                    .warn(&format!("what a summary lost is not put back after a restart: {error}"));
-            }
-            Some(lost)
+            self.save(proxy, lost)
         });
         lost.await.as_deref()
+    }
+
+    /// Audits it against all messages, at once, so that each replica puts the same back.
+    fn audit_whole(&mut self, proxy: &Proxy) {
+        let history = self.history.as_ref();
+        let audited = history.and_then(|all| all.audit(proxy, &HashSet::new(), &self.text));
+        let Some((lost, record)) = audited else { return };
+        self.set_record(Some(record));
+        self.lost = OnceCell::new_with(Some(self.save(proxy, lost)));
+    }
+
+    /// Saves what it lost, if it lost something.
+    fn save(&self, proxy: &Proxy, lost: String) -> Option<String> {
+        let lost = Some(lost).filter(|lost| !lost.is_empty())?;
+        if let Err(error) = proxy.client_summaries.files.save(self, &lost) {
+            let what = "what a summary lost is not put back after a restart, or by other replicas";
+            proxy.warn(&format!("{what}: {error}"));
+        }
+        Some(lost)
     }
 
     /// Sets the record, and returns the previous one.
@@ -293,16 +307,30 @@ impl AskedSummary {
         let answer = answer_text(self.protocol, &self.answer);
         let text = self.request.summary(&answer).filter(|text| text.len() <= MOST_BYTES);
         let Some(text) = text.filter(|_| self.answer.len() <= MOST_STREAMED) else { return };
-        proxy.client_summaries.add(Remembered::new(self.owner, text, Some(self.history)));
+        let mut summary = Remembered::new(self.owner, text, Some(self.history));
+        if proxy.client_summaries.files.is_shared() {
+            summary.audit_whole(proxy);
+        }
+        proxy.client_summaries.add(summary);
     }
 }
 
 impl ClientSummaries {
     /// Reads the summaries of earlier servers from a folder.
-    pub(super) fn at(folder: PathBuf) -> Self {
-        let files = SummaryFiles::at(folder);
+    pub(super) fn at(folder: PathBuf, replicas: Option<ReplicaStore>) -> Self {
+        let files = SummaryFiles::at(folder, replicas);
         let all = files.load().into_iter().map(Arc::new).collect();
         Self { files, all: Mutex::new(all), bound: Mutex::default() }
+    }
+
+    /// Adds the summaries of an owner that other replicas saved.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    async fn fetch(&self, owner: &str) -> Result<()> {
+        self.files.fetch(owner).await?.into_iter().for_each(|summary| self.add(summary));
+        Ok(())
     }
 
     fn add(&self, summary: Remembered) {
@@ -346,74 +374,6 @@ impl ClientSummaries {
     fn of(&self, owner: &str) -> Vec<Arc<Remembered>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().rev().filter(|summary| summary.owner == owner).cloned().collect()
-    }
-}
-
-/// Puts back what a summary in the request lost. Returns the body, and the record of the audit if it
-/// is new.
-pub(super) async fn put_back(
-    proxy: &Proxy,
-    client_request: &ClientRequest,
-    body: &Bytes,
-) -> Option<(Bytes, Option<CompactionRecord>)> {
-    let owner = owner(proxy, client_request);
-    let mut known = proxy.client_summaries.of(&owner);
-    if known.is_empty() {
-        return None;
-    }
-    let text = std::str::from_utf8(body).ok()?;
-    if has_more_objects(text, MOST_OBJECTS) {
-        return None;
-    }
-    let request = Request::parse(&client_request.route, text).ok()?;
-    if request.is_continued {
-        return None;
-    }
-    let mut record = None;
-    let mut changed = Vec::new();
-    for (at, unit) in request.units.iter().enumerate() {
-        if !may_have_summary(at, unit.raw) {
-            continue;
-        }
-        let mut message = (*unit.read()).clone();
-        let found = summaries_in(&message, &known);
-        // In a request for a summary, the answer before may only be repeated.
-        if found.is_empty()
-            || at + 2 == request.units.len() && SummaryRequest::of(&request).is_some()
-        {
-            continue;
-        }
-        known.retain(|one| found.iter().all(|found| found.normalised != one.normalised));
-        let near: String = request.units.iter().skip(at).take(3).map(|unit| unit.raw).collect();
-        let mut lost = String::new();
-        for (nth, newest) in found.iter().enumerate().rev() {
-            // Several may have the same text.
-            let summary = proxy.client_summaries.bound(&owner, &format!("{near}{nth}"), newest);
-            add_lines(&mut lost, summary.lost(proxy, &request).await.unwrap_or_default());
-            record = record.or_else(|| summary.set_record(None));
-        }
-        if !lost.is_empty() {
-            message.blocks.push(Block::text(format!("\n\n{}{lost}", ClientSummary::NOTE)));
-            changed.push((at, message));
-        }
-    }
-    if changed.is_empty() {
-        return record.map(|record| (body.clone(), Some(record)));
-    }
-    let mut out: Vec<_> = (0..request.units.len()).map(OutgoingUnit::Unchanged).collect();
-    for (at, message) in &changed {
-        *out.get_mut(*at)? = OutgoingUnit::Message { message, of: Some(*at) };
-    }
-    Some((Bytes::from(request.with_history(&out, None).ok()?.into_owned()), record))
-}
-
-/// Adds the lines of a text that are not there yet.
-fn add_lines(text: &mut String, more: &str) {
-    for line in more.lines().filter(|line| !line.is_empty()) {
-        if !text.lines().any(|known| known == line) {
-            text.push('\n');
-            text.push_str(line);
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{Block, Entry, EntryId, Message, Role};
 use ctx_dialect::wire::{QuotedHistory, SummaryRequest};
+use ctx_hosted::HostedSession;
 use serde_json::Value;
 
 use super::super::Proxy;
@@ -11,7 +12,6 @@ use super::super::client_request::ClientRequest;
 use super::super::conversation::Conversation;
 use super::super::fingerprint::Fingerprint;
 use super::{Remembered, SummarisedHistory, normalised, owner, summaries_in, summary_entry};
-use crate::hosted::HostedSession;
 
 /// What is compared of a text, in characters. Clients shorten longer results of tools.
 const COMPARED_CHARS: usize = 1_000;

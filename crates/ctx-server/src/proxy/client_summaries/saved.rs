@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::{MOST, Remembered};
+use crate::proxy::replica::{ReplicaStore, SharedFolder};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 32 << 20;
@@ -22,22 +23,39 @@ struct SavedSummary {
 
 /// The folder of saved summaries.
 #[derive(Debug)]
-pub(super) struct SummaryFiles(LruFolder);
+pub(super) struct SummaryFiles(SharedFolder);
 
 impl SummaryFiles {
-    pub(super) fn at(folder: PathBuf) -> Self {
-        Self(LruFolder::at(folder, MOST_BYTES, MOST))
+    pub(super) fn at(folder: PathBuf, replicas: Option<ReplicaStore>) -> Self {
+        let files = LruFolder::at(folder, MOST_BYTES, MOST);
+        Self(SharedFolder::new(files, "summaries", replicas))
+    }
+
+    /// Whether replicas share them.
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    /// Returns the summaries of an owner that other replicas saved since the last call.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(super) async fn fetch(&self, owner: &str) -> Result<Vec<Remembered>> {
+        let unknown = self.0.unknown(&format!("{owner}-")).await?;
+        Ok(unknown.iter().filter_map(|id| self.read(id)).collect())
     }
 
     /// Saves an audited summary.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be written, and those of the store.
     pub(super) fn save(&self, summary: &Remembered, lost: &str) -> Result<()> {
         let (owner, text, lost) = (summary.owner.clone(), summary.text.clone(), lost.to_owned());
-        self.0.save(&SavedSummary { owner, text, lost }, "cannot save a client's summary")?;
-        Ok(())
+        let id = format!("{owner}-{}", uuid::Uuid::new_v4().simple());
+        let saved = SavedSummary { owner, text, lost };
+        self.0.save_as(&id, &saved, "cannot save a client's summary")
     }
 
     /// Returns the saved summaries, oldest first. Damaged files are left out.

@@ -7,6 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ctx_core::{Compacted, CompactionTrigger, Counter, Result, SummaryModels};
 use ctx_dialect::wire::{Protocol, Request, SummaryRequest, TextAnswer};
+use ctx_hosted::HostedSession;
 use ctx_layers::compaction::{self, CompactOptions, compact};
 use ctx_session::clock;
 
@@ -16,7 +17,6 @@ use super::super::client_request::ClientRequest;
 use super::super::conversation::Conversation;
 use super::quoted::quoted_history;
 use super::{SummarisedHistory, owner};
-use crate::hosted::HostedSession;
 
 /// Summarises the history that a request has as text.
 pub(in crate::proxy) async fn summarise_quoted(
@@ -29,7 +29,14 @@ pub(in crate::proxy) async fn summarise_quoted(
     let found = quoted_history(proxy, client_request, &quoted).await;
     let Some((conversation, history)) = found else { return Ok(None) };
     let mut state = conversation.state.lock().await;
-    let attempt = Attempt { proxy, client_request, request, units: &[], ids: Vec::new() };
+    let attempt = Attempt {
+        proxy,
+        client_request,
+        request,
+        units: &[],
+        ids: Vec::new(),
+        may_conflict: false,
+    };
     let focus = asked.focus(request);
     let made = attempt.summarise(&conversation, &mut state, Some(&history), focus).await?;
     let Some((text, record)) = made else { return Ok(None) };

@@ -17,13 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{Block, Message, RawJson, Role, Tokens, ToolCall, ToolResult, ToolSpec};
 use ctx_dialect::wire::OutgoingUnit;
+use ctx_hosted::{AssembledRequest, OutgoingMessage, short};
 
+use super::Proxy;
 use super::config::RetrievalBy;
 use super::conversation::Conversation;
 use super::prepare::RequestContext;
 use super::provider_compaction::CompactedOriginals;
 use super::units::RequestUnit;
-use crate::hosted::{AssembledRequest, OutgoingMessage};
 
 pub(super) use rounds::{Exchange, retrieving};
 
@@ -55,7 +56,7 @@ pub(super) struct Retrieval {
 }
 
 /// Calls with their results.
-type AnsweredCalls = Vec<(ToolCall, String)>;
+pub(super) type AnsweredCalls = Vec<(ToolCall, String)>;
 
 /// The results of calls that came together with calls of the client's tools, by the id of one of
 /// these, or by the message before the answer if they have no ids: they are sent together with its
@@ -69,6 +70,16 @@ pub(super) struct PostponedCalls {
 }
 
 impl PostponedCalls {
+    /// Creates it from those that were saved.
+    pub(super) fn new(saved: Vec<(String, AnsweredCalls)>) -> Self {
+        Self { calls: Mutex::new(saved.into()), sent: AtomicUsize::new(0) }
+    }
+
+    /// Returns all, oldest first.
+    pub(super) fn all(&self) -> Vec<(String, AnsweredCalls)> {
+        self.lock().iter().cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, VecDeque<(String, AnsweredCalls)>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +117,7 @@ impl Retrieval {
 
     /// Keeps the results of calls for later requests. `beside`: the id of a call of the client in
     /// the same answer; empty if the API has none (Gemini).
-    fn keep(&self, mut beside: String, mut answered: AnsweredCalls) {
+    async fn keep(&self, proxy: &Proxy, mut beside: String, mut answered: AnsweredCalls) {
         if beside.is_empty() {
             beside = after(&self.last);
         }
@@ -116,7 +127,11 @@ impl Retrieval {
                 call.id = format!("{}#{}", call.name, n + 1).into();
             }
         }
-        self.conversation.postponed.add(beside, answered);
+        self.conversation.postponed.add(beside.clone(), answered.clone());
+        let Some(store) = &proxy.conversations.store else { return };
+        if let Err(error) = self.conversation.save_postponed(store, beside, answered).await {
+            proxy.warn_of("store", &format!("other replicas do not know a result: {error}"));
+        }
     }
 
     /// Limits the room for results that later requests repeat.
@@ -165,7 +180,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         spec(
             RECALL,
             "Finds earlier messages of this conversation that left the context, by words that \
-             stand in them. Returns excerpts with their ids.",
+             stand in them. Returns excerpts with their ids, oldest first.",
             serde_json::json!({
                 "type": "object",
                 "properties": { "query": { "type": "string" } },
@@ -294,10 +309,4 @@ fn noted(out: &OutgoingMessage, units: &[RequestUnit<'_>]) -> Option<Message> {
         }
         Some(content)
     })
-}
-
-/// Returns an id without leading zeros.
-fn short(id: &str) -> &str {
-    let short = id.trim_start_matches('0');
-    if short.is_empty() { "0" } else { short }
 }

@@ -78,7 +78,8 @@ impl Rounds {
             if let Some((beside, calls)) = round.postponed.take() {
                 self.exchange.retrieval.postpone(self.exchange.window);
                 let answered = self.answered(calls).await;
-                self.exchange.retrieval.keep(beside, answered);
+                let Exchange { proxy, retrieval, .. } = &self.exchange;
+                retrieval.keep(proxy, beside, answered).await;
             }
             if round.calls.is_empty() {
                 return Ok((round.out.into(), false));

@@ -11,6 +11,7 @@ const UPSTREAM: Set = Set {
     config: "{ server: { summaries: 'upstream' } }",
     base: "",
     upstream: None,
+    replicas: None,
 };
 
 /// Turns whose request is just over the soft threshold, and under the threshold.

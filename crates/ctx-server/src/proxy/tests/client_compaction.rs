@@ -12,7 +12,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-fn message(role: &str, text: &str) -> Value {
+pub(super) fn message(role: &str, text: &str) -> Value {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
     json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] })
 }
@@ -29,7 +29,7 @@ fn read(n: usize, tokens: usize) -> [Value; 2] {
 }
 
 /// Returns the history of a session that reads some files.
-fn history(files: usize) -> Vec<Value> {
+pub(super) fn history(files: usize) -> Vec<Value> {
     let rules = message("developer", "You are a coding agent.");
     let mut all = vec![rules, message("user", "Read the files. Never push to main.")];
     all.extend((0..files).flat_map(|n| read(n, 1_500)));
@@ -37,7 +37,7 @@ fn history(files: usize) -> Vec<Value> {
     all
 }
 
-fn body(items: &[Value]) -> Value {
+pub(super) fn body(items: &[Value]) -> Value {
     json!({ "model": "m", "stream": true, "input": items })
 }
 
@@ -50,7 +50,7 @@ fn compactions_in(answer: &str) -> usize {
 
 impl Rig {
     /// Asks for a compaction as Codex does, and returns its item.
-    async fn compact(&self, history: &[Value]) -> Value {
+    pub(super) async fn compact(&self, history: &[Value]) -> Value {
         let mut items = history.to_vec();
         items.push(json!({ "type": "compaction_trigger" }));
         let got = self.post(PATH, &body(&items)).await;
@@ -62,14 +62,14 @@ impl Rig {
     }
 
     /// Sends items, and returns the items that the provider received.
-    async fn received(&self, items: &[Value]) -> Vec<Value> {
+    pub(super) async fn received(&self, items: &[Value]) -> Vec<Value> {
         assert_eq!(self.post(PATH, &body(items)).await.status, 200);
         self.last().json["input"].as_array().unwrap().clone()
     }
 }
 
 /// Returns the messages that Codex keeps, with the item after them.
-fn kept(history: &[Value], item: Value) -> Vec<Value> {
+pub(super) fn kept(history: &[Value], item: Value) -> Vec<Value> {
     let is_kept = |item: &&Value| matches!(item["role"].as_str(), Some("user" | "developer"));
     history.iter().filter(is_kept).cloned().chain([item]).collect()
 }

@@ -5,10 +5,11 @@ use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
 
 use super::*;
 
-const RULE: &str = "Never push to the branch stable-7.";
-const CLAUDE: &str = "CRITICAL: Respond with TEXT ONLY. [...] an <analysis> and a <summary> block.";
-const SUMMARY: &str = "1. Primary Request: the user wants the rivers described.";
-const MESSAGES: &str = "/v1/messages";
+pub(super) const RULE: &str = "Never push to the branch stable-7.";
+pub(super) const CLAUDE: &str =
+    "CRITICAL: Respond with TEXT ONLY. [...] an <analysis> and a <summary> block.";
+pub(super) const SUMMARY: &str = "1. Primary Request: the user wants the rivers described.";
+pub(super) const MESSAGES: &str = "/v1/messages";
 const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
 
@@ -22,7 +23,7 @@ fn by(compaction: &'static str) -> Set {
 }
 
 /// Starts a provider whose model writes a summary without the rule.
-fn provider() -> FakeProvider {
+pub(super) fn provider() -> FakeProvider {
     let step = |request: &ctx_testkit::provider::Request| match request
         .json
         .to_string()
@@ -35,17 +36,17 @@ fn provider() -> FakeProvider {
 }
 
 /// Returns a conversation with a rule, without instructions.
-fn conversation() -> Vec<Value> {
+pub(super) fn conversation() -> Vec<Value> {
     let mut all = talk(8, 100).split_off(1);
     all[0] = user(format!("Describe the rivers in /maps/river0.txt. {RULE}"));
     all
 }
 
-fn anthropic(messages: &[Value]) -> Value {
+pub(super) fn anthropic(messages: &[Value]) -> Value {
     json!({ "model": "m", "max_tokens": 100, "messages": messages })
 }
 
-fn with(mut messages: Vec<Value>, last: Value) -> Vec<Value> {
+pub(super) fn with(mut messages: Vec<Value>, last: Value) -> Vec<Value> {
     if messages.last().is_some_and(|message| message["role"] == last["role"]) {
         messages.push(json!({ "role": "assistant", "content": "River 3." }));
     }
@@ -54,7 +55,7 @@ fn with(mut messages: Vec<Value>, last: Value) -> Vec<Value> {
 }
 
 /// Returns what Claude Code sends after its compaction.
-fn continued(summary: &str) -> Vec<Value> {
+pub(super) fn continued(summary: &str) -> Vec<Value> {
     let text = format!(
         "This session is being continued from a previous conversation.\nSummary:\n{summary}\n\nGo on."
     );

@@ -108,10 +108,10 @@ async fn a_dropped_result_is_counted_and_reported() {
     assert!(metrics.contains("ctx_orphaned_results_total 1"), "{metrics}");
 }
 
-const RESPONSES: &str = "/v1/responses";
+pub(super) const RESPONSES: &str = "/v1/responses";
 
 /// Returns the body of a turn that continues a response, and its text.
-fn turn(n: usize, previous: Option<&Value>) -> Value {
+pub(super) fn turn(n: usize, previous: Option<&Value>) -> Value {
     let text = format!("Rule {n}: never delete file{n}.txt. ") + &"Read on. ".repeat(700);
     let mut body = json!({ "model": "m", "input": [user(text)] });
     if let Some(id) = previous {

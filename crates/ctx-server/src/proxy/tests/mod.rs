@@ -17,6 +17,7 @@ mod passing;
 mod pinned;
 mod provider_compaction;
 mod recovery;
+mod replicas;
 mod retrieval;
 mod stored_conversations;
 mod strict;
@@ -76,12 +77,20 @@ struct Set {
     base: &'static str,
     /// Another server instead of the provider.
     upstream: Option<String>,
+    replicas: Option<ReplicaStore>,
 }
 
 impl Default for Set {
     fn default() -> Self {
         let config = "{ server: { summaries: 'extractive' } }";
-        Self { window: Some(16_000), engine: None, config, base: "", upstream: None }
+        Self {
+            window: Some(16_000),
+            engine: None,
+            config,
+            base: "",
+            upstream: None,
+            replicas: None,
+        }
     }
 }
 
@@ -126,6 +135,7 @@ impl Rig {
             window: set.window.map(Tokens),
             engine: set.engine.map(str::to_owned),
             agent: None,
+            replicas: set.replicas,
             warn: Box::new(move |text| sink.lock().unwrap().push(text.to_owned())),
             note: Box::new(move |text| noted.lock().unwrap().push(text.to_owned())),
         };

@@ -31,19 +31,10 @@ fn encoded() -> Vec<(&'static str, Vec<u8>)> {
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let gzip = [&head[..], &stored(), &crc.to_le_bytes(), &length.to_le_bytes()].concat();
     let zlib = [&[0x78, 1][..], &stored(), &(b << 16 | a).to_be_bytes()].concat();
-    // A window of 64 KiB, a length of four nibbles, uncompressed; then the empty last block.
-    let brotli = ((length - 1) << 4 | 1 << 20).to_le_bytes();
-    let brotli = [&brotli[..3], PLAIN, &[3]].concat();
     // One segment, its size in one byte; one raw block, which is the last.
     let block = (length << 3 | 1).to_le_bytes();
     let zstd = [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, length as u8][..], &block[..3], PLAIN].concat();
-    vec![
-        ("gzip", gzip.clone()),
-        ("X-GZIP", gzip),
-        ("deflate", zlib),
-        ("br", brotli),
-        ("zstd", zstd),
-    ]
+    vec![("gzip", gzip.clone()), ("X-GZIP", gzip), ("deflate", zlib), ("zstd", zstd)]
 }
 
 #[tokio::test]
@@ -67,7 +58,7 @@ async fn every_known_encoding_is_decoded_in_every_api() {
         assert_eq!((&*rig.last().body, rig.last().header("content-encoding")), (&*body, Some(how)));
     }
     let seen = rig.provider.count();
-    for how in ["compress", "gzip, zstd", "aws-chunked"] {
+    for how in ["br", "compress", "gzip, zstd", "aws-chunked"] {
         let headers = [("content-encoding", how)];
         let got = rig.send(Method::POST, "/v1/messages", &headers, PLAIN).await;
         assert_eq!((got.status.as_u16(), &got.json()["type"]), (415, &json!("error")), "{how}");

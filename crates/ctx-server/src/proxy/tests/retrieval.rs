@@ -5,7 +5,7 @@ use ctx_testkit::provider::{Answer, Call, FakeProvider, Request, Step};
 use super::*;
 
 const EXPAND: &str = "ctx_expand";
-const APIS: [&str; 4] = ["chat", "responses", "messages", "gemini"];
+pub(super) const APIS: [&str; 4] = ["chat", "responses", "messages", "gemini"];
 
 /// Returns the text of a file, the result of the call of that number.
 fn file(n: usize) -> String {
@@ -175,39 +175,49 @@ fn is_whole(api: &str, streams: bool, body: &str) {
 #[tokio::test]
 async fn calls_of_the_client_stay_and_get_the_results_with_theirs() {
     for (api, streams) in APIS.iter().flat_map(|api| [(*api, false), (*api, true)]) {
-        // Gemini's calls of this provider have no ids.
-        let respond = |request: &Request| match (has_tool(request), calls(request)) {
-            (true, 0) => {
-                let own = call(EXPAND, json!({ "id": "2" }));
-                says("Both.", vec![own, call("read", json!({ "path": "b.rs" }))])
-            }
-            _ => Step::text("Done."),
-        };
-        let provider = FakeProvider::builder().respond(respond).start().unwrap();
-        let rig = Rig::new(provider, Set::default()).await;
-        let mut all = history(api, 40);
-        let got = rig.post(path(api, streams), &body(api, streams, &all)).await;
-        assert_eq!((got.status.as_u16(), rig.provider.count()), (200, 1), "{api}");
-        assert!(!got.body.contains(EXPAND) && got.body.contains("b.rs"), "{}", got.body);
-        if streams {
-            continue;
-        }
-        let (answer, result) = answered(api, &got.json());
-        all.extend([answer, result]);
-        assert_eq!(rig.post(path(api, false), &body(api, false, &all)).await.status, 200);
-        let sent = rig.last();
-        // Gemini's results name their function too.
-        assert_eq!(calls(&sent), if api == "gemini" { 2 } else { 1 }, "{api}");
-        assert!(has(&sent.json, &file(0)) && has(&sent.json, "the client's"), "{api}");
-        assert!(!sent.json.to_string().contains("#1"), "{api}");
-        // The calls of ctx stay where they are when the conversation goes on.
-        all.extend(history(api, 1).drain(1..3));
-        let before = sent.json[history_key(api)].as_array().unwrap().clone();
-        assert_eq!(rig.post(path(api, false), &body(api, false, &all)).await.status, 200);
-        let sent = rig.last().json[history_key(api)].as_array().unwrap().clone();
-        assert_eq!(sent[..before.len()], before, "{api}");
+        let rig = Rig::new(calls_both(), Set::default()).await;
+        calls_stay(&[&rig], api, streams).await;
         rig.end().await;
     }
+}
+
+/// Returns a model that calls a tool of ctx and one of the client in one answer.
+pub(super) fn calls_both() -> FakeProvider {
+    // Gemini's calls of this provider have no ids.
+    let respond = |request: &Request| match (has_tool(request), calls(request)) {
+        (true, 0) => {
+            let own = call(EXPAND, json!({ "id": "2" }));
+            says("Both.", vec![own, call("read", json!({ "path": "b.rs" }))])
+        }
+        _ => Step::text("Done."),
+    };
+    FakeProvider::builder().respond(respond).start().unwrap()
+}
+
+/// Sends a conversation to these proxies in turn, whose model calls both tools.
+pub(super) async fn calls_stay(rigs: &[&Rig], api: &str, streams: bool) {
+    let rig = |request: usize| rigs[request % rigs.len()];
+    let mut all = history(api, 40);
+    let got = rig(0).post(path(api, streams), &body(api, streams, &all)).await;
+    assert_eq!((got.status.as_u16(), rig(0).provider.count()), (200, 1), "{api}");
+    assert!(!got.body.contains(EXPAND) && got.body.contains("b.rs"), "{}", got.body);
+    if streams {
+        return;
+    }
+    let (answer, result) = answered(api, &got.json());
+    all.extend([answer, result]);
+    assert_eq!(rig(1).post(path(api, false), &body(api, false, &all)).await.status, 200);
+    let sent = rig(1).last();
+    // Gemini's results name their function too.
+    assert_eq!(calls(&sent), if api == "gemini" { 2 } else { 1 }, "{api}");
+    assert!(has(&sent.json, &file(0)) && has(&sent.json, "the client's"), "{api}");
+    assert!(!sent.json.to_string().contains("#1"), "{api}");
+    // The calls of ctx stay where they are when the conversation goes on.
+    all.extend(history(api, 1).drain(1..3));
+    let before = sent.json[history_key(api)].as_array().unwrap().clone();
+    assert_eq!(rig(2).post(path(api, false), &body(api, false, &all)).await.status, 200);
+    let sent = rig(2).last().json[history_key(api)].as_array().unwrap().clone();
+    assert_eq!(sent[..before.len()], before, "{api}");
 }
 
 fn history_key(api: &str) -> &'static str {

@@ -11,6 +11,7 @@ const UPSTREAM: Set = Set {
     config: "{ server: { summaries: 'upstream', backgroundRatio: 1 } }",
     base: "",
     upstream: None,
+    replicas: None,
 };
 
 /// Starts a provider that answers `done` to requests with tools, and `summary` to others: a request
@@ -136,6 +137,7 @@ fn the_summary_model_must_be_configured() {
         window: None,
         engine: None,
         agent: None,
+        replicas: None,
         note: Box::new(|_| {}),
         warn: Box::new(|_| {}),
     };

@@ -11,6 +11,7 @@ const UNKNOWN: Set = Set {
     config: "{ server: { summaries: 'extractive' } }",
     base: "/v1",
     upstream: None,
+    replicas: None,
 };
 
 /// Returns the warnings, except those about a small window.

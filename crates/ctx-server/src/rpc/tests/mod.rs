@@ -1,6 +1,7 @@
 //! Tests of `serve` with input and output in memory.
 
 mod engines;
+mod fit;
 mod history;
 mod memory;
 mod protocol;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
 
-use crate::formats::agent::StoredSession;
+use crate::formats::agent::DatabaseSession;
 
 /// How long to wait for a locked database.
 const LOCK_WAIT: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ pub(super) fn parts(path: &Path) -> Option<(&Path, &str)> {
 }
 
 /// Returns all sessions, or the one with this id.
-pub(super) fn sessions(database: &Path, id: Option<&str>) -> Result<Vec<StoredSession>> {
+pub(super) fn sessions(database: &Path, id: Option<&str>) -> Result<Vec<DatabaseSession>> {
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     read(database, |db| db.prepare(SESSIONS)?.query_map([id], row)?.collect())
 }

@@ -45,6 +45,12 @@ impl<W: Write> PiLines<W> {
         Ok(())
     }
 
+    /// Writes an entry of ctx with this type, which is also its id. `value` is JSON.
+    pub(crate) fn custom(&mut self, kind: &str, value: &str) -> Result<()> {
+        let fields = ObjectWriter::new().text("customType", kind).raw("data", value);
+        self.entry("custom", kind, "null", &fields)
+    }
+
     /// Writes the messages into which one message was split.
     pub(crate) fn messages(
         &mut self,

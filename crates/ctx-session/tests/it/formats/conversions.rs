@@ -14,7 +14,9 @@ fn conversions_keep_every_message() {
       {"role":"tool","tool_call_id":"c","content":"noon"},
       {"role":"assistant","content":"noon it is"}]"#;
     let original = read(source);
-    for format in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
+    for format in
+        [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::ATIF, Format::PONYBUNNY]
+    {
         let mut out = Vec::new();
         assert_eq!(original.convert(format, &mut out).unwrap().messages, 4);
         let copy = Transcript::from_bytes(out).unwrap();

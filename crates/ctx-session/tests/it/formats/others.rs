@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctx_core::Entry;
-use ctx_session::{EntryKind, Format};
+use ctx_session::{EntryKind, Format, Transcript};
 use expect_test::expect;
 
 use super::{context, line, read};
@@ -417,4 +417,48 @@ fn opencode() {
     .assert_eq(&context(&transcript.context(None).unwrap()).join("\n"));
     let usage = transcript.all_messages()[3].message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.prompt(), usage.output), (2_459, 40));
+}
+
+#[test]
+fn a_trajectory() {
+    let text = r#"{"schema_version":"ATIF-v1.8","session_id":"run-7",
+      "agent":{"name":"a","version":"1","model_name":"m-default","tool_definitions":[{"type":"function","function":{"name":"sh"}}]},
+      "steps":[
+        {"step_id":1,"source":"system","message":"be kind"},
+        {"step_id":2,"source":"user","timestamp":"2026-01-02T03:04:05Z","message":[{"type":"text","text":"look"},{"type":"image","source":{"media_type":"image/png","path":"images/a.png"}}]},
+        {"step_id":3,"source":"agent","model_name":"m-own","message":"I look.","reasoning_content":"hm",
+         "tool_calls":[{"tool_call_id":"c1","function_name":"sh","arguments":{"cmd":"ls"}},{"tool_call_id":"c2","function_name":"sh","arguments":{}}],
+         "observation":{"results":[{"source_call_id":"c2","content":"two","extra":{"is_error":true}},{"source_call_id":"c1","content":[{"type":"text","text":"one"}]},{"content":"a note"}]},
+         "metrics":{"prompt_tokens":100,"completion_tokens":7,"cached_tokens":60}},
+        {"step_id":4,"source":"agent","message":"","tool_calls":[{"tool_call_id":"c3","function_name":"sh","arguments":{}}],
+         "observation":{"results":[{"content":"alone"}]}}]}"#;
+    let transcript = read(text);
+    assert_eq!(transcript.format, Format::ATIF);
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
+    assert!(transcript.tools.as_deref().unwrap().contains("sh"));
+    let messages = transcript.context(None).unwrap().entries;
+    let messages: Vec<_> = messages.iter().map(|entry| entry.message().unwrap()).collect();
+    let roles: Vec<_> = messages.iter().map(|message| message.role.name()).collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "toolResult", "toolResult", "user", "assistant", "toolResult"]
+    );
+    assert_eq!(messages[0].meta.timestamp.unwrap().0, 1_767_323_045_000);
+    let answer = &messages[1];
+    assert_eq!((answer.meta.model.as_deref(), answer.blocks.len()), (Some("m-own"), 4));
+    let usage = answer.meta.usage.unwrap();
+    assert_eq!((usage.input, usage.cache_read, usage.output), (40, 60, 7));
+    let result = |n: usize| messages[n].tool_results().next().unwrap();
+    assert_eq!((&*result(2).call_id, result(2).is_error), ("c2", true));
+    assert_eq!((&*result(3).call_id, &*result(3).plain_text()), ("c1", "one"));
+    assert_eq!(messages[4].plain_text(), "a note");
+    assert_eq!((&*result(6).call_id, messages[5].meta.model.as_deref()), ("c3", Some("m-default")));
+    // A conversion keeps all of it.
+    let mut out = Vec::new();
+    transcript.convert(Format::ATIF, &mut out).unwrap();
+    let copy = Transcript::from_bytes(out).unwrap();
+    let copied: Vec<_> = copy.context(None).unwrap().entries;
+    let copied: Vec<_> = copied.iter().map(|entry| entry.message().unwrap()).collect();
+    assert_eq!(copied, messages);
 }

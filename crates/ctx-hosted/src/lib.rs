@@ -5,8 +5,11 @@
 //! in force. If the view is lost (an engine failed midway) or outdated (the host changed its
 //! history), it is rebuilt from these.
 
+#![forbid(unsafe_code)]
+
 mod history;
 mod open;
+mod readable;
 mod session;
 mod turn;
 mod unit;
@@ -15,12 +18,13 @@ mod view;
 use ctx_config::Config;
 use ctx_session::Home;
 
-pub(crate) use history::{History, HistoryItem, SyncResult};
-pub(crate) use open::{RecordedSession, SessionOptions, SummarySource, open};
-pub(crate) use session::{HostedSession, SentMessage};
-pub(crate) use turn::{AssembledRequest, OutgoingMessage};
-pub(crate) use unit::{Retain, Unit, UnitDigest, UnitSource, digest};
-pub(crate) use view::InForce;
+pub use history::{History, HistoryItem, SyncResult, answers_unknown_calls, check_id_count};
+pub use open::{RecordedSession, SessionOptions, SummarySource, open};
+pub use readable::{Expanded, ReadableMessages, short};
+pub use session::{HostedSession, SentMessage};
+pub use turn::{AssembledRequest, OutgoingMessage};
+pub use unit::{Retain, Unit, UnitDigest, UnitSource, digest};
+pub use view::InForce;
 
 /// The environment shared by all sessions.
 #[derive(Clone, Debug)]

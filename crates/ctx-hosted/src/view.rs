@@ -14,22 +14,23 @@ use super::history::History;
 /// The compaction in force. It is also stored in this form.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct InForce {
+pub struct InForce {
     /// The summary entry.
     #[serde(rename = "entryId")]
-    pub(crate) id: EntryId,
+    pub id: EntryId,
     /// The host's first message after the summary.
-    pub(crate) first_kept: EntryId,
+    pub first_kept: EntryId,
     /// Earlier messages that remain: instructions, pinned messages, the newest user message.
-    pub(crate) staying: HashSet<EntryId>,
+    pub staying: HashSet<EntryId>,
     /// Earlier messages that the summary replaces.
-    pub(crate) covered: HashSet<EntryId>,
-    pub(crate) compacted: Compacted,
+    pub covered: HashSet<EntryId>,
+    /// The summary and its details.
+    pub compacted: Compacted,
 }
 
 impl InForce {
     /// Returns the compaction just made in `view`.
-    pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
+    pub fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
         // The first kept entry may come from the engine. Use the next entry of the host then.
         let kept = &compacted.first_kept_entry_id;
         let live = || view.nodes().iter().filter(|node| node.is_live());
@@ -49,18 +50,18 @@ impl InForce {
     }
 
     /// Returns the id of the summary entry, if any.
-    pub(crate) fn summary_id(&self) -> Option<&EntryId> {
+    pub fn summary_id(&self) -> Option<&EntryId> {
         (!self.id.is_empty()).then_some(&self.id)
     }
 
     /// Whether its summary replaces that message.
-    pub(crate) fn covers_entry(&self, id: &EntryId) -> bool {
+    pub fn covers_entry(&self, id: &EntryId) -> bool {
         self.covered.contains(id)
     }
 
     /// Whether it still matches the beginning of a history: all covered messages precede the first
     /// kept one, and otherwise only staying messages and instructions do.
-    pub(crate) fn covers(&self, history: &History) -> bool {
+    pub fn covers(&self, history: &History) -> bool {
         let Some(at) = history.position(&self.first_kept) else { return false };
         let mut covered = 0;
         for item in &history.items()[..at] {
@@ -75,7 +76,7 @@ impl InForce {
     }
 
     /// Whether `ids` contains all messages it refers to.
-    pub(crate) fn is_within(&self, ids: &HashSet<&EntryId>) -> bool {
+    pub fn is_within(&self, ids: &HashSet<&EntryId>) -> bool {
         let mut all = self.covered.iter().chain(&self.staying).chain([&self.first_kept]);
         all.all(|id| ids.contains(id))
     }

@@ -1,26 +1,30 @@
 //! The history of a session as sent by the host, message by message.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use ctx_core::{ContentHash, Entry, EntryId, Error, ErrorKind, Message, Result};
+use ctx_core::{CallId, ContentHash, Entry, EntryId, Error, ErrorKind, Message, Result, Role};
 use foldhash::quality::RandomState;
 
 use super::unit::{Retain, Unit, UnitSource};
 
 /// One message.
 #[derive(Clone, Debug)]
-pub(crate) struct HistoryItem {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) source: UnitSource,
-    pub(crate) is_heartbeat: bool,
+pub struct HistoryItem {
+    /// The message.
+    pub entry: Arc<Entry>,
+    /// What was kept of its source text.
+    pub source: UnitSource,
+    /// Whether it belongs to a heartbeat instead of a conversation.
+    pub is_heartbeat: bool,
     /// Whether the engine has ingested it.
-    pub(crate) ingested: bool,
+    pub ingested: bool,
 }
 
 /// A session's messages, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub struct History {
     retain: Retain,
     items: Vec<HistoryItem>,
     index: HashMap<EntryId, usize, RandomState>,
@@ -32,20 +36,20 @@ pub(crate) struct History {
 
 /// The result of [`History::sync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SyncResult {
+pub struct SyncResult {
     /// The number of unchanged messages at the beginning.
-    pub(crate) common: usize,
+    pub common: usize,
     /// The number of later messages that existed before, moved or not.
-    pub(crate) kept: usize,
+    pub kept: usize,
     /// The number of new messages.
-    pub(crate) added: usize,
+    pub added: usize,
     /// The number of removed messages.
-    pub(crate) removed: usize,
+    pub removed: usize,
 }
 
 impl SyncResult {
     /// Whether messages were only appended.
-    pub(crate) fn only_grew(self) -> bool {
+    pub fn only_grew(self) -> bool {
         self.kept == 0 && self.removed == 0
     }
 }
@@ -69,7 +73,8 @@ impl<U: Unit> IncomingMessage<'_, U> {
     }
 
     fn is(&mut self, item: &HistoryItem) -> Result<bool> {
-        Ok(item.source.is(self.unit) || self.read()? == item.entry.hash()?)
+        let is_same = self.unit.is_known() || item.source.is(self.unit);
+        Ok(is_same || self.read()? == item.entry.hash()?)
     }
 
     fn into_item(mut self, id: EntryId, is_heartbeat: bool, retain: Retain) -> Result<HistoryItem> {
@@ -85,22 +90,22 @@ impl<U: Unit> IncomingMessage<'_, U> {
 
 impl History {
     /// Creates an empty history.
-    pub(crate) fn new(retain: Retain) -> Self {
+    pub fn new(retain: Retain) -> Self {
         Self { retain, ..Self::default() }
     }
 
     /// Returns the number of the next generated id.
-    pub(crate) fn next_id(&self) -> u32 {
+    pub fn next_id(&self) -> u32 {
         self.next_id
     }
 
     /// Reserves all ids below this number: they belong to other messages.
-    pub(crate) fn reserve_ids(&mut self, next_id: u32) {
+    pub fn reserve_ids(&mut self, next_id: u32) {
         self.next_id = self.next_id.max(next_id);
     }
 
     /// Creates a history from the entries of a file.
-    pub(crate) fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+    pub fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let mut history = Self::default();
         for entry in entries {
             history.push(HistoryItem {
@@ -114,33 +119,40 @@ impl History {
     }
 
     /// Returns the ids of all messages, in order.
-    pub(crate) fn ids(&self) -> Vec<EntryId> {
+    pub fn ids(&self) -> Vec<EntryId> {
         self.items.iter().map(|item| item.entry.id().clone()).collect()
     }
 
     /// Returns the messages that the engine has not ingested.
-    pub(crate) fn fresh(&self) -> impl Iterator<Item = &HistoryItem> {
+    pub fn fresh(&self) -> impl Iterator<Item = &HistoryItem> {
         self.items[self.fresh_from..].iter().filter(|item| !item.ingested)
     }
 
     /// Marks all messages as ingested.
-    pub(crate) fn all_ingested(&mut self) {
+    pub fn all_ingested(&mut self) {
         for item in &mut self.items[self.fresh_from..] {
             item.ingested = true;
         }
         self.fresh_from = self.items.len();
     }
 
-    pub(crate) fn items(&self) -> &[HistoryItem] {
+    /// Returns the messages, oldest first.
+    pub fn items(&self) -> &[HistoryItem] {
         &self.items
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of messages.
+    pub fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// Whether there are no messages.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Returns the index of the message with that id.
-    pub(crate) fn position(&self, id: &EntryId) -> Option<usize> {
+    pub fn position(&self, id: &EntryId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
@@ -151,7 +163,7 @@ impl History {
     ///
     /// [`ErrorKind::Conflict`] for a known id with other content, and [`ErrorKind::InvalidInput`]
     /// for an invalid message; nothing is appended then.
-    pub(crate) fn append<U: Unit>(
+    pub fn append<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
@@ -204,7 +216,7 @@ impl History {
     /// # Errors
     ///
     /// See [`History::append`]; also for a duplicate id.
-    pub(crate) fn sync<U: Unit>(
+    pub fn sync<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
@@ -225,13 +237,14 @@ impl History {
         for message in &mut rest {
             message.read()?;
         }
-        let before: HashSet<&EntryId> =
-            self.items[..common].iter().map(|item| item.entry.id()).collect();
-        if let Some(id) = rest.iter().filter_map(|m| m.id.as_ref()).find(|id| before.contains(id)) {
+        let is_before = |id: &&EntryId| self.position(id).is_some_and(|at| at < common);
+        if let Some(id) = rest.iter().filter_map(|m| m.id.as_ref()).find(is_before) {
             return Err(taken(id));
         }
+        for item in &self.items[common..] {
+            self.index.remove(item.entry.id());
+        }
         let mut old = HistoryPool::of(self.items.drain(common..));
-        self.index.retain(|_, at| *at < common);
         self.fresh_from = self.fresh_from.min(common);
         let removable = old.len();
         let added_before = self.items.len();
@@ -343,15 +356,7 @@ fn incoming<U: Unit>(
     ids: Option<Vec<Option<String>>>,
 ) -> Result<Vec<IncomingMessage<'_, U>>> {
     let ids = ids.unwrap_or_else(|| vec![None; units.len()]);
-    if ids.len() != units.len() {
-        return Err(Error::new(
-            ErrorKind::InvalidInput,
-            "the number of ids differs from the number of messages",
-        )
-        .with("messages", units.len())
-        .with("ids", ids.len())
-        .hint("use null for a message without an id, or omit ids"));
-    }
+    check_id_count(units.len(), ids.len())?;
     if ids.iter().flatten().any(String::is_empty) {
         return Err(Error::new(ErrorKind::InvalidInput, "empty id")
             .hint("use null for a message without an id"));
@@ -360,6 +365,47 @@ fn incoming<U: Unit>(
     Ok(both
         .map(|(unit, id)| IncomingMessage { id: id.map(EntryId::from), unit, read: None })
         .collect())
+}
+
+/// Checks that there is an id, or none, for each message.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`] if the numbers differ.
+pub fn check_id_count(messages: usize, ids: usize) -> Result<()> {
+    if ids == messages {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        "the number of ids differs from the number of messages",
+    )
+    .with("messages", messages)
+    .with("ids", ids)
+    .hint("use null for a message without an id, or omit ids"))
+}
+
+/// Whether the newest of `count` messages are results of calls that are all missing: the calls are
+/// stored at the provider, or lost. `message` returns a message, unless it is unreadable.
+pub fn answers_unknown_calls<M: Deref<Target = Message>>(
+    count: usize,
+    message: impl Fn(usize) -> Option<M>,
+) -> bool {
+    let is_answer = |at: &usize| message(*at).is_some_and(|m| m.role == Role::Assistant);
+    let newest = (0..count).rev().find(is_answer).map_or(0, |at| at + 1);
+    let makes = |at, id: &CallId| {
+        message(at).is_some_and(|message| message.tool_calls().any(|call| call.id == *id))
+    };
+    let mut has_results = false;
+    for message in (newest..count).filter_map(&message) {
+        for result in message.tool_results() {
+            has_results = true;
+            if (0..newest).rev().any(|at| makes(at, &result.call_id)) {
+                return false;
+            }
+        }
+    }
+    has_results
 }
 
 fn taken(id: &EntryId) -> Error {

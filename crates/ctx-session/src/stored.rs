@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::key::{FileId, SessionKey};
+use crate::{Home, SessionEntry, SessionStore};
 use ctx_core::Result;
-use ctx_session::key::{FileId, SessionKey};
-use ctx_session::{Home, SessionEntry, SessionStore};
 
 /// A session of an agent, as stored.
 #[derive(Clone, Debug)]

@@ -7,9 +7,14 @@ use ctx_core::{ContentHash, Message, Result};
 use foldhash::quality::RandomState;
 
 /// A message as sent by a host.
-pub(crate) trait Unit {
+pub trait Unit {
     /// Returns the source text.
     fn raw(&self) -> &str;
+
+    /// Whether it is the unit at this place of the last list, as its host says: it is not compared.
+    fn is_known(&self) -> bool {
+        false
+    }
 
     /// Returns the hash of the source text.
     fn digest(&self) -> UnitDigest {
@@ -21,7 +26,7 @@ pub(crate) trait Unit {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](ctx_core::ErrorKind::InvalidInput) for an invalid message.
-    fn read(&self) -> Result<Message>;
+    fn read(&self) -> Result<Arc<Message>>;
 
     /// Returns the message and the hash of its content.
     ///
@@ -31,13 +36,13 @@ pub(crate) trait Unit {
     fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
         let message = self.read()?;
         let hash = ContentHash::of(&message);
-        Ok((Arc::new(message), hash))
+        Ok((message, hash))
     }
 }
 
 /// What a session keeps of a message's source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Retain {
+pub enum Retain {
     /// The text: the host sends each message once.
     #[default]
     Text,
@@ -47,7 +52,7 @@ pub(crate) enum Retain {
 
 /// The source of a message, to recognise it byte for byte.
 #[derive(Clone, Debug)]
-pub(crate) enum UnitSource {
+pub enum UnitSource {
     /// None: the message was read from a file.
     Unknown,
     /// The text.
@@ -58,23 +63,23 @@ pub(crate) enum UnitSource {
 
 /// A hash of a message's source text, with keys of this process: it compares texts in memory, and is
 /// much faster than one that can be stored.
-pub(crate) type UnitDigest = [u64; 2];
+pub type UnitDigest = [u64; 2];
 
 /// Returns the hash of a message's source text.
-pub(crate) fn digest(raw: impl AsRef<[u8]>) -> UnitDigest {
+pub fn digest(raw: impl AsRef<[u8]>) -> UnitDigest {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     KEYS.each_ref().map(|key| key.hash_one(raw.as_ref()))
 }
 
 impl UnitSource {
-    pub(super) fn of(unit: &impl Unit, retain: Retain) -> Self {
+    pub(crate) fn of(unit: &impl Unit, retain: Retain) -> Self {
         match retain {
             Retain::Text => Self::Text(Arc::from(unit.raw())),
             Retain::Digest => Self::Digest(unit.digest()),
         }
     }
 
-    pub(super) fn is(&self, unit: &impl Unit) -> bool {
+    pub(crate) fn is(&self, unit: &impl Unit) -> bool {
         match self {
             Self::Unknown => false,
             Self::Text(text) => **text == *unit.raw(),
@@ -83,7 +88,7 @@ impl UnitSource {
     }
 
     /// Returns the text, if it was kept.
-    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+    pub fn text(&self) -> Option<&Arc<str>> {
         match self {
             Self::Text(text) => Some(text),
             Self::Unknown | Self::Digest(_) => None,

@@ -19,64 +19,81 @@ use super::view::{InForce, rebuild_view};
 const LAYER: &str = "compaction";
 
 /// A session opened by a host.
-pub(crate) struct HostedSession {
-    pub(crate) id: String,
-    pub(crate) engine: Arc<dyn ContextEngine>,
-    pub(crate) memory: MemoryWorker,
-    pub(crate) watch: EngineHealthRecorder,
+pub struct HostedSession {
+    /// The id, unique within the process.
+    pub id: String,
+    /// The engine.
+    pub engine: Arc<dyn ContextEngine>,
+    /// The long-term memory, if there is one.
+    pub memory: MemoryWorker,
+    /// Records the health of the engine.
+    pub watch: EngineHealthRecorder,
     /// The last error while recording engine health.
-    pub(crate) watch_error: Option<String>,
-    pub(crate) resolved: Resolved,
-    pub(crate) history: History,
-    pub(crate) ledger: TokenLedger,
+    pub watch_error: Option<String>,
+    /// Model, window, reserve and engine in force.
+    pub resolved: Resolved,
+    /// The messages of the host.
+    pub history: History,
+    /// The budget.
+    pub ledger: TokenLedger,
     /// The provider's last token count, and the estimate for the same request.
-    pub(crate) reported: Option<(u64, u64)>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) projections: HashMap<ProjectionKey, Projection>,
+    pub reported: Option<(u64, u64)>,
+    /// Makes the ids of summaries.
+    pub ids: Arc<dyn IdSource>,
+    /// The forms in which messages were sent.
+    pub projections: HashMap<ProjectionKey, Projection>,
     /// Projections added since the last request.
-    pub(crate) new_projections: Vec<Projection>,
+    pub new_projections: Vec<Projection>,
     /// `None` while an engine uses it, and after an engine failed with it.
-    pub(crate) view: Option<ContextView>,
+    pub view: Option<ContextView>,
     /// The number of edits in the view that were already reported.
-    pub(crate) reported_edits: usize,
-    pub(crate) in_force: Option<InForce>,
-    pub(crate) compactions: usize,
-    pub(crate) last_request: Option<Timestamp>,
+    pub reported_edits: usize,
+    /// The compaction in force.
+    pub in_force: Option<InForce>,
+    /// The number of compactions made.
+    pub compactions: usize,
+    /// The time of the last request.
+    pub last_request: Option<Timestamp>,
     /// Whether a request may wait for a model that writes a summary.
-    pub(crate) waits_for_models: bool,
-    pub(crate) sent: SentRequest,
+    pub waits_for_models: bool,
+    /// The last request.
+    pub sent: SentRequest,
 }
 
 /// The last request.
 #[derive(Debug, Default)]
-pub(crate) struct SentRequest {
+pub struct SentRequest {
     /// Tokens of the system prompt with its addition, and of the tool schemas.
-    pub(crate) fixed: (Tokens, Tokens),
-    pub(crate) addition: Option<String>,
+    pub fixed: (Tokens, Tokens),
+    /// The text appended to the system prompt.
+    pub addition: Option<String>,
     /// The messages in order.
-    pub(crate) messages: Vec<SentMessage>,
+    pub messages: Vec<SentMessage>,
     /// The estimated tokens, uncorrected.
-    pub(crate) estimated: u64,
+    pub estimated: u64,
 }
 
 /// A message of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct SentMessage {
-    pub(crate) id: EntryId,
-    pub(crate) hash: ContentHash,
-    pub(crate) tokens: Tokens,
+pub struct SentMessage {
+    /// The entry.
+    pub id: EntryId,
+    /// The hash of its content.
+    pub hash: ContentHash,
+    /// Its size.
+    pub tokens: Tokens,
 }
 
 impl SentMessage {
     /// Whether the content is equal; the id may differ.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub fn is(&self, other: &Self) -> bool {
         (self.hash, self.tokens) == (other.hash, other.tokens)
     }
 }
 
 impl SentRequest {
     /// Returns the tokens at the beginning of `next` that are unchanged since this request.
-    pub(crate) fn unchanged(&self, next: &Self) -> Tokens {
+    pub fn unchanged(&self, next: &Self) -> Tokens {
         if self.messages.is_empty() || self.fixed != next.fixed || self.addition != next.addition {
             return Tokens::ZERO;
         }
@@ -89,7 +106,7 @@ impl SentRequest {
 
 impl HostedSession {
     /// Appends messages, and passes them to the engine.
-    pub(crate) async fn append<U: Unit>(
+    pub async fn append<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
@@ -103,7 +120,7 @@ impl HostedSession {
     }
 
     /// Replaces the history by the list, and passes new messages to the engine.
-    pub(crate) async fn sync<U: Unit>(
+    pub async fn sync<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
@@ -135,7 +152,7 @@ impl HostedSession {
     }
 
     /// Passes messages that are not yet ingested to the engine.
-    pub(crate) async fn ingest(&mut self) -> Result<()> {
+    pub async fn ingest(&mut self) -> Result<()> {
         let mut requests = Vec::new();
         for item in self.history.fresh().filter(|_| self.engine.ingests()) {
             requests.push(IngestRequest {
@@ -153,7 +170,7 @@ impl HostedSession {
     }
 
     /// Takes the view, rebuilding it if it was lost.
-    pub(crate) fn take_view(&mut self) -> Result<ContextView> {
+    pub fn take_view(&mut self) -> Result<ContextView> {
         if let Some(view) = self.view.take() {
             return Ok(view);
         }
@@ -163,7 +180,7 @@ impl HostedSession {
     }
 
     /// Returns the turn context of a call.
-    pub(crate) fn turn(&self, now: Option<i64>) -> TurnContext {
+    pub fn turn(&self, now: Option<i64>) -> TurnContext {
         TurnContext {
             now: now.map_or_else(clock::now, Timestamp),
             last_request: self.last_request,
@@ -173,13 +190,13 @@ impl HostedSession {
     }
 
     /// Returns a copy of the view for the engine.
-    pub(crate) fn copy_of_view(&self) -> Result<ContextView> {
+    pub fn copy_of_view(&self) -> Result<ContextView> {
         rebuild_view(&self.ledger, &self.history, &self.projections, self.in_force.as_ref())
     }
 
     /// Returns the size of the next request before the engine edits it. `pending` as in
     /// [`HostedSession::assemble`].
-    pub(crate) fn used(&mut self, pending: Tokens) -> Result<Tokens> {
+    pub fn used(&mut self, pending: Tokens) -> Result<Tokens> {
         let mut view = self.take_view()?;
         view.ledger_mut().pending = pending;
         let used = view.used();
@@ -189,7 +206,7 @@ impl HostedSession {
 
     /// Corrects the counter with the provider's count for the last request. Returns the correction
     /// factor.
-    pub(crate) fn calibrate(&mut self, reported: u64) -> Result<f64> {
+    pub fn calibrate(&mut self, reported: u64) -> Result<f64> {
         if self.sent.estimated == 0 {
             return Err(Error::new(ErrorKind::InvalidInput, "no request assembled yet")
                 .hint("`usage` reports the provider's count for the last `assemble`"));
@@ -199,7 +216,7 @@ impl HostedSession {
     }
 
     /// Corrects the counter with the provider's count for a request with that estimate.
-    pub(crate) fn correct(&mut self, reported: u64, estimated: u64) {
+    pub fn correct(&mut self, reported: u64, estimated: u64) {
         self.reported = Some((reported, estimated));
         self.ledger.calibrate(reported, estimated);
         if let Some(view) = &mut self.view {
@@ -208,13 +225,7 @@ impl HostedSession {
     }
 
     /// Sets the sizes of system prompt and tools, and the reserve for the answer.
-    pub(crate) fn set_sizes(
-        &mut self,
-        window: Tokens,
-        answer: Tokens,
-        system: Tokens,
-        tools: Tokens,
-    ) {
+    pub fn set_sizes(&mut self, window: Tokens, answer: Tokens, system: Tokens, tools: Tokens) {
         let reserve = self.resolved.reserve.max(answer);
         let mut ledger = TokenLedger::new(*self.ledger.counter(), window, reserve)
             .with_system(system)
@@ -235,14 +246,14 @@ impl HostedSession {
     }
 
     /// Undoes the compaction in force: the next request contains all messages again.
-    pub(crate) fn undo(&mut self) {
+    pub fn undo(&mut self) {
         if self.in_force.take().is_some() {
             self.view = None;
         }
     }
 
     /// Stores a compaction made in `view`, and the new projections.
-    pub(crate) fn take_changes(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
+    pub fn take_changes(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
         let new = view.take_projections();
         self.projections.reserve(new.len());
         for form in new {
@@ -260,7 +271,7 @@ impl HostedSession {
     }
 
     /// Applies the result of a compaction to the view.
-    pub(crate) fn apply(&mut self, result: &CompactResult) -> Result<()> {
+    pub fn apply(&mut self, result: &CompactResult) -> Result<()> {
         let Some(compacted) = result.result.clone().filter(|_| result.compacted) else {
             return Ok(());
         };
@@ -276,14 +287,14 @@ impl HostedSession {
 
     /// Records engine health after a call, for other programs. A failure to record becomes a
     /// warning.
-    pub(crate) fn watch(&mut self) {
+    pub fn watch(&mut self) {
         if let Err(error) = self.watch.record(&*self.engine, clock::now()) {
             self.watch_error = Some(format!("cannot save engine health: {error}"));
         }
     }
 
     /// Returns warnings for the user, each once.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    pub fn warnings(&mut self) -> Vec<String> {
         let mut warnings = self.engine.take_warnings();
         warnings.extend(self.watch_error.take());
         warnings.extend(self.memory.warnings());
@@ -291,7 +302,7 @@ impl HostedSession {
     }
 
     /// Returns the state of the engine. Built-in engines report no health.
-    pub(crate) fn engine_state(&self) -> serde_json::Value {
+    pub fn engine_state(&self) -> serde_json::Value {
         let health = self.engine.health().and_then(|health| serde_json::to_value(health).ok());
         health.unwrap_or_else(|| {
             let info = self.engine.info();

@@ -2,6 +2,8 @@
 //!
 //! Each case uses sessions and logs of its own, below an agent of its own, and leaves them behind.
 
+mod proxied;
+
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Timer};
@@ -21,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The names of all cases, in the order in which they run.
-pub const CASES: [&str; 11] = [
+pub const CASES: [&str; 14] = [
     "a lease has one holder",
     "each grant has a higher epoch",
     "a renewal tells of those who wait",
@@ -30,9 +32,12 @@ pub const CASES: [&str; 11] = [
     "a repeated append has the same answer",
     "a host that lost its lease writes nothing",
     "a log is replaced by its next generation",
+    "a removed log keeps a head, whose generation grows",
     "an entry is changed by one host at a time",
     "entries are listed in the order of their keys",
     "records are followed by number, and forgotten for good",
+    "conversations are extended at their end, all or none",
+    "values are set, created once, read in part and listed",
 ];
 
 /// Why an implementation violates the contract.
@@ -70,9 +75,12 @@ pub async fn check(
         5 => it.repeated_append().await,
         6 => it.fencing().await,
         7 => it.generations().await,
-        8 => it.compare_and_put().await,
-        9 => it.listing().await,
-        _ => it.records().await,
+        8 => it.removed_log().await,
+        9 => it.compare_and_put().await,
+        10 => it.listing().await,
+        11 => it.records().await,
+        12 => it.conversations().await,
+        _ => it.blobs().await,
     }
 }
 
@@ -112,8 +120,18 @@ impl Case<'_> {
         LogName { agent: self.agent.clone(), file: "log".to_owned() }
     }
 
+    /// Returns the name of a holder. Those of other cases differ: a store may keep all leases of a
+    /// holder as long as the last of them.
+    fn holder(&self, name: &str) -> String {
+        format!("{name} of {}", self.agent)
+    }
+
+    async fn acquire(&self, session: &str, holder: &str, ttl: Duration) -> Result<Acquired, Error> {
+        self.store.acquire(&self.session(session), &self.holder(holder), ttl).await
+    }
+
     async fn granted(&self, holder: &str, ttl: Duration) -> Result<Lease, Violation> {
-        match self.store.acquire(&self.session("main"), holder, ttl).await.map_err(failed)? {
+        match self.acquire("main", holder, ttl).await.map_err(failed)? {
             Acquired::Granted(lease) => Ok(lease),
             Acquired::Held { by, .. } => Err(format!("{holder} was refused because of {by}")),
         }
@@ -126,14 +144,14 @@ impl Case<'_> {
 
     async fn one_holder(&self) -> Checked {
         let lease = self.granted("one", LONG).await?;
-        match self.store.acquire(&self.session("main"), "two", LONG).await.map_err(failed)? {
+        match self.acquire("main", "two", LONG).await.map_err(failed)? {
             Acquired::Held { by, remaining } => {
-                ensure(by == "one", "the answer names another holder")?;
+                ensure(by == self.holder("one"), "the answer names another holder")?;
                 ensure(!remaining.is_zero() && remaining <= LONG, "the remaining time is wrong")?;
             }
             Acquired::Granted(_) => return Err("two hosts hold one session".to_owned()),
         }
-        let other = self.store.acquire(&self.session("other"), "two", LONG).await;
+        let other = self.acquire("other", "two", LONG).await;
         ensure(
             matches!(other.map_err(failed)?, Acquired::Granted(_)),
             "another session is held, too",
@@ -147,7 +165,10 @@ impl Case<'_> {
         for holder in ["one", "one", "two", "one"] {
             let lease = self.granted(holder, LONG).await?;
             ensure(lease.epoch > last, "an epoch is not higher than the one before")?;
-            ensure(lease.holder == holder && lease.ttl == LONG, "the lease has other values")?;
+            ensure(
+                lease.holder == self.holder(holder) && lease.ttl == LONG,
+                "the lease has other values",
+            )?;
             last = lease.epoch;
             let again = self.granted(holder, LONG).await?;
             ensure(again.epoch > last, "a second grant to one host has the same epoch")?;
@@ -169,7 +190,7 @@ impl Case<'_> {
         let answers = self.store.renew(&both).await.map_err(failed)?;
         let kept = Renewal::Kept { is_wanted: false };
         ensure(answers == [kept, Renewal::Lost, Renewal::Lost], "the renewals are wrong")?;
-        self.store.acquire(&self.session("main"), "two", LONG).await.map_err(failed)?;
+        self.acquire("main", "two", LONG).await.map_err(failed)?;
         let wanted = self.store.renew(std::slice::from_ref(&lease)).await.map_err(failed)?;
         ensure(wanted == [Renewal::Kept { is_wanted: true }], "nobody seems to wait")?;
         self.store.release(&lease).await.map_err(failed)?;
@@ -182,8 +203,7 @@ impl Case<'_> {
         let first = self.granted("one", SHORT).await?;
         let until = self.timer.elapsed() + PATIENCE;
         let second = loop {
-            let session = self.session("main");
-            match self.store.acquire(&session, "two", LONG).await.map_err(failed)? {
+            match self.acquire("main", "two", LONG).await.map_err(failed)? {
                 Acquired::Granted(lease) => break lease,
                 Acquired::Held { .. } if self.timer.elapsed() > until => {
                     return Err("the lease does not expire".to_owned());
@@ -192,11 +212,12 @@ impl Case<'_> {
             }
         };
         ensure(second.epoch > first.epoch, "the epoch is not higher")?;
-        let renewed = self.store.renew(&[first.clone(), second]).await.map_err(failed)?;
-        let kept = Renewal::Kept { is_wanted: false };
-        ensure(renewed == [Renewal::Lost, kept], "the lost lease is renewed")?;
+        let renewed = self.store.renew(std::slice::from_ref(&first)).await.map_err(failed)?;
+        ensure(renewed == [Renewal::Lost], "the lost lease is renewed")?;
+        let renewed = self.store.renew(&[second]).await.map_err(failed)?;
+        ensure(renewed == [Renewal::Kept { is_wanted: false }], "the new lease is not renewed")?;
         self.store.release(&first).await.map_err(failed)?;
-        let held = self.store.acquire(&self.session("main"), "one", LONG).await.map_err(failed)?;
+        let held = self.acquire("main", "one", LONG).await.map_err(failed)?;
         ensure(matches!(held, Acquired::Held { .. }), "a lost lease released that of another host")
     }
 
@@ -278,10 +299,39 @@ impl Case<'_> {
         refused(store.replace(&lease, &log, first, &d).await, conflict, "an older generation")?;
         store.append(&lease, &log, second, &d).await.map_err(failed)?;
         ensure(self.ids(0, 1 << 20).await? == ["a", "c", "d"], "the lines are others")?;
+        ensure(self.erasures().await? == [Record { id: log.file, bytes: b"2".into() }], "not told")
+    }
+
+    async fn removed_log(&self) -> Checked {
+        let (store, log, lease) = (self.store, self.log(), self.granted("one", LONG).await?);
         store.remove(&lease, &log).await.map_err(failed)?;
-        store.remove(&lease, &log).await.map_err(failed)?;
-        ensure(store.head(&log).await.map_err(failed)?.is_none(), "the log is there")?;
-        ensure(self.ids(0, 1 << 20).await?.is_empty(), "its lines are there")
+        ensure(store.head(&log).await.map_err(failed)?.is_none(), "a missing log was made")?;
+        let mut at = LogHead::NEW;
+        for generation in 2..4 {
+            let full = store.append(&lease, &log, at, &lines(&["a"])).await.map_err(failed)?;
+            store.remove(&lease, &log).await.map_err(failed)?;
+            store.remove(&lease, &log).await.map_err(failed)?;
+            let head = LogHead { generation, lines: 0 };
+            ensure(store.head(&log).await.map_err(failed)? == Some(head), "the head is wrong")?;
+            ensure(self.ids(0, 1 << 20).await?.is_empty(), "its lines are there")?;
+            for old in [LogHead::NEW, at, full] {
+                let again = store.append(&lease, &log, old, &lines(&["b"])).await;
+                refused(again, ErrorKind::Conflict, "an append to what was removed")?;
+            }
+            let told = Record { id: log.file.clone(), bytes: generation.to_string().into() };
+            ensure(self.erasures().await? == [told], "a removal is not told once")?;
+            let logs = store.logs(&self.agent, None, 9).await.map_err(failed)?;
+            ensure(logs == [(log.clone(), head)], "the list of logs is wrong")?;
+            at = head;
+        }
+        let after = store.logs(&self.agent, Some(&log.file), 9).await.map_err(failed)?;
+        ensure(after.is_empty(), "the second page of logs is wrong")
+    }
+
+    /// Returns the logs that were replaced or removed.
+    async fn erasures(&self) -> Result<Vec<Record>, Violation> {
+        let changes = self.store.since(&self.agent, RecordKind::Erasure, 0, 9).await;
+        changes.map(|changes| changes.records).map_err(failed)
     }
 
     async fn compare_and_put(&self) -> Checked {
@@ -330,7 +380,9 @@ impl Case<'_> {
             let gone = store.forget(agent, kind, &ids).await.map_err(failed)?;
             ensure(gone == 1, "the number of forgotten records is wrong")?;
             put(&[record("a", "1"), record("missing", "1")]).await?;
+            ensure(store.forget(agent, kind, &ids).await.map_err(failed)? == 0, "forgotten twice")?;
             let after = since(changed.next, 9).await?;
+            ensure(since(after.next, 9).await?.next == after.next, "forgotten again")?;
             ensure(after.records.is_empty(), "a forgotten record is there")?;
             ensure(after.forgotten == ["a", "missing"], "the forgotten ids are wrong")?;
         }

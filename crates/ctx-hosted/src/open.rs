@@ -20,22 +20,29 @@ use super::history::History;
 use super::session::{HostedSession, SentRequest};
 
 /// The parameters of a session.
-pub(crate) struct SessionOptions {
-    pub(crate) id: String,
+pub struct SessionOptions {
+    /// The id, unique within the process.
+    pub id: String,
     /// Whether the host can reopen it by id. Otherwise nothing is persisted.
-    pub(crate) is_persistent: bool,
-    pub(crate) agent: Option<String>,
-    pub(crate) config: Config,
-    pub(crate) spec: SessionSpec,
+    pub is_persistent: bool,
+    /// The agent that owns the session; default: `main`.
+    pub agent: Option<String>,
+    /// The configuration, with the overrides of this session.
+    pub config: Config,
+    /// Model, window, engine, system prompt and tools.
+    pub spec: SessionSpec,
     /// A hint for a window that is too small, if the host set the window.
-    pub(crate) window_hint: Option<fn(Tokens) -> String>,
-    pub(crate) summaries: SummarySource,
-    pub(crate) recorded: RecordedSession,
-    pub(crate) session_file: Option<PathBuf>,
+    pub window_hint: Option<fn(Tokens) -> String>,
+    /// Which models write summaries.
+    pub summaries: SummarySource,
+    /// What exists already.
+    pub recorded: RecordedSession,
+    /// The transcript that the engine may read at the start.
+    pub session_file: Option<PathBuf>,
 }
 
 /// Which models write summaries.
-pub(crate) enum SummarySource {
+pub enum SummarySource {
     /// The model of that name, or the configured one.
     Configured(Option<String>),
     /// The given models.
@@ -46,17 +53,23 @@ pub(crate) enum SummarySource {
 
 /// The existing state of a session.
 #[derive(Default)]
-pub(crate) struct RecordedSession {
-    pub(crate) history: History,
-    pub(crate) projections: Vec<Projection>,
-    pub(crate) model: Option<(String, String)>,
-    pub(crate) window: Option<Tokens>,
-    pub(crate) system: Option<String>,
-    pub(crate) tools: Option<String>,
+pub struct RecordedSession {
+    /// The messages.
+    pub history: History,
+    /// The forms in which they were sent.
+    pub projections: Vec<Projection>,
+    /// The provider and the model.
+    pub model: Option<(String, String)>,
+    /// The window of the model.
+    pub window: Option<Tokens>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The tools, as JSON.
+    pub tools: Option<String>,
 }
 
 /// Opens a session; also returns warnings for the user.
-pub(crate) async fn open(
+pub async fn open(
     host: &Host,
     memories: Arc<SharedMemories>,
     options: SessionOptions,
@@ -138,7 +151,7 @@ fn models(
 impl RecordedSession {
     /// Reads a transcript and ctx's files beside it. It writes nothing there: the host stores the
     /// results.
-    pub(crate) fn read(host: &Host, path: &Path) -> Result<Self> {
+    pub fn read(host: &Host, path: &Path) -> Result<Self> {
         let transcript = ctx_session::open(&host.home, path)?;
         Ok(Self {
             history: History::of(transcript.context(None)?.entries),

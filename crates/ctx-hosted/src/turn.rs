@@ -7,37 +7,47 @@ use ctx_core::{
     Edit, EntryId, Message, NodeState, Projection, Result, Timestamp, Tokens,
 };
 
+use super::history::HistoryItem;
 use super::session::{HostedSession, sent};
 
 /// The messages of a request, and the edits made to fit them.
 #[derive(Debug)]
-pub(crate) struct AssembledRequest {
-    pub(crate) outgoing: Vec<OutgoingMessage>,
-    pub(crate) addition: Option<String>,
-    pub(crate) tokens: Tokens,
-    pub(crate) limit: Tokens,
-    pub(crate) unchanged_prefix: Tokens,
-    pub(crate) edits: Vec<Edit>,
-    pub(crate) compactions: Vec<Compacted>,
+pub struct AssembledRequest {
+    /// The messages to send, in order.
+    pub outgoing: Vec<OutgoingMessage>,
+    /// The text to append to the system prompt.
+    pub addition: Option<String>,
+    /// The size of the request.
+    pub tokens: Tokens,
+    /// Its maximum.
+    pub limit: Tokens,
+    /// The tokens at the beginning that equal those of the last request.
+    pub unchanged_prefix: Tokens,
+    /// The edits made for this request.
+    pub edits: Vec<Edit>,
+    /// The compactions made for this request.
+    pub compactions: Vec<Compacted>,
     /// The new projections.
-    pub(crate) projections: Vec<Projection>,
+    pub projections: Vec<Projection>,
 }
 
 /// A message of an assembled request.
 #[derive(Debug)]
-pub(crate) struct OutgoingMessage {
-    pub(crate) id: EntryId,
+pub struct OutgoingMessage {
+    /// The entry.
+    pub id: EntryId,
     /// The index in the history, if the message is unchanged.
-    pub(crate) unchanged: Option<usize>,
+    pub unchanged: Option<usize>,
     /// The index in the history, changed or not.
-    pub(crate) index: Option<usize>,
-    pub(crate) message: Arc<Message>,
+    pub index: Option<usize>,
+    /// The message.
+    pub message: Arc<Message>,
 }
 
 impl HostedSession {
     /// Assembles the messages of the next request. `pending` is the number of tokens that the host
     /// will add.
-    pub(crate) async fn assemble(
+    pub async fn assemble(
         &mut self,
         pending: Tokens,
         now: Option<i64>,
@@ -56,7 +66,7 @@ impl HostedSession {
 
     /// Assembles the messages of the next request without the engine, applying only mandatory
     /// rules. `pending` as in [`HostedSession::assemble`].
-    pub(crate) fn assemble_without_engine(
+    pub fn assemble_without_engine(
         &mut self,
         pending: Tokens,
         now: Option<i64>,
@@ -65,6 +75,35 @@ impl HostedSession {
         let mut view = self.take_view()?;
         view.ledger_mut().pending = pending;
         self.finish(view, now)
+    }
+
+    /// Returns a request with all messages as they are, without the engine and the mandatory rules.
+    /// `pending` as in [`HostedSession::assemble`].
+    ///
+    /// # Errors
+    ///
+    /// If a message cannot be read.
+    pub fn assemble_unchanged(&mut self, pending: Tokens) -> Result<AssembledRequest> {
+        let outgoing = |(at, item): (usize, &HistoryItem)| {
+            let (id, message) = (item.entry.id().clone(), item.entry.message()?);
+            Ok(OutgoingMessage { id, unchanged: Some(at), index: Some(at), message })
+        };
+        Ok(AssembledRequest {
+            outgoing: self
+                .history
+                .items()
+                .iter()
+                .enumerate()
+                .map(outgoing)
+                .collect::<Result<_>>()?,
+            addition: None,
+            tokens: self.used(pending)?,
+            limit: self.ledger.limit(),
+            unchanged_prefix: Tokens::ZERO,
+            edits: Vec::new(),
+            compactions: Vec::new(),
+            projections: Vec::new(),
+        })
     }
 
     fn finish(&mut self, mut view: ContextView, now: Timestamp) -> Result<AssembledRequest> {
@@ -118,7 +157,7 @@ impl HostedSession {
 
     /// Compacts the session permanently, as `set` changes the request. Later requests contain the
     /// result.
-    pub(crate) async fn compact(
+    pub async fn compact(
         &mut self,
         trigger: CompactionTrigger,
         now: Option<i64>,
