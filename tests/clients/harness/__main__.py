@@ -2,7 +2,8 @@
 
 import sys
 
-from . import clients, codex_server, hooks, libraries, openclaw, pi, proxied, retrieval, run, sdk
+from . import clients, codex_server, hooks, libraries, openclaw, opencode_plugin, pi, proxied, retrieval, run
+from . import sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
@@ -24,6 +25,7 @@ COMMANDS = (
     openclaw.OpenClawCompaction,
     *retrieval.ALL,
     *hooks.ALL,
+    *opencode_plugin.ALL,
     *run.ALL,
 )
 PROXIED = {c.name: c for c in COMMANDS}
@@ -57,6 +59,8 @@ def check(name):
         return proxied.check(PROXIED[name](), openclaw.turns)
     if PROXIED.get(name) in hooks.ALL:
         return hooks.check(PROXIED[name]())
+    if PROXIED.get(name) in opencode_plugin.ALL:
+        return opencode_plugin.check(PROXIED[name]())
     if PROXIED.get(name) in run.ALL:
         return run.check(PROXIED[name]())
     if PROXIED.get(name) in retrieval.ALL:

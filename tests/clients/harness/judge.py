@@ -141,8 +141,8 @@ def row(name, alone, through):
 HEAD = ["client", "turns well", "refused", "largest prompt", "from the cache", "tokens in > out"]
 
 
-def table(rows):
-    rows = [HEAD, *rows]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
+def table(rows, head=HEAD):
+    rows = [head, *rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)

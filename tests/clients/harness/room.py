@@ -150,6 +150,18 @@ class Room:
                 code = -1
         return code, out.read_text(errors="replace"), err.read_text(errors="replace")
 
+    def processes_of(self, home):
+        """Returns the processes that run with this folder as ctx's home."""
+        mark = f"CTX_HOME={home}".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                is_ours = mark in (folder / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            found += [folder.name] if is_ours else []
+        return found
+
     def requests(self):
         """Returns the completions that the provider received, in the order in which they ended."""
         # A request is logged when it has ended, but numbered on arrival: send one more request, and wait
