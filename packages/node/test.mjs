@@ -1,4 +1,5 @@
 // node --test packages/node/test.mjs      ($CTX_BIN names the binary)
+// bun test ./packages/node/test.mjs
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -533,10 +534,16 @@ test("the id of a session is any value, as text", async () => {
   assert.equal(keeper.session(null), keeper.session());
 });
 
+/** Returns a function that frees unused memory. */
+function collector() {
+  if (globalThis.Bun) return () => globalThis.Bun.gc(true);
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc");
+}
+
 test("a long conversation costs little memory and time", async () => {
   const { keeper } = started({ window: 400_000 });
-  setFlagsFromString("--expose-gc");
-  const collect = globalThis.Bun ? () => globalThis.Bun.gc(true) : runInNewContext("gc");
+  const collect = collector();
   const used = () => {
     collect();
     const { heapUsed, external } = process.memoryUsage();

@@ -2,6 +2,7 @@
 
 import { ContextKeeper } from "../src/index.js";
 import { once } from "../src/warnings.js";
+import { entryIds, firsts, projection } from "./pi-entries.js";
 
 export default function (pi) {
   let host;
@@ -25,7 +26,7 @@ export default function (pi) {
   };
 
   pi.on("context", async ({ messages }, context) => {
-    const given = { session: current(context).id, ids: ids(context.sessionManager, messages) };
+    const given = { session: current(context).id, ids: entryIds(context.sessionManager, messages) };
     const fitted = await keeper.fitOrKeep(messages, { ...given, ...model(context), ...sizes(pi, context) });
     addition = fitted?.systemAddition;
     return fitted && { messages: fitted.messages };
@@ -93,33 +94,6 @@ function sizes(pi, { getSystemPrompt }) {
   const tools = pi.getAllTools().filter(({ name }) => active.has(name));
   const schema = ({ name, description, parameters }) => ({ name, description, parameters });
   return { system: getSystemPrompt(), tools: tools.map(schema) };
-}
-
-/** Returns the messages that pi would send, and the entry of each. */
-function projection(manager) {
-  const parts = manager.buildSessionProjection().entries.flatMap((entry) =>
-    entry.messages.map((message) => ({ message, source: entry.sourceEntry.id })),
-  );
-  const sent = parts.filter(({ message }) => message.role !== "system");
-  return { sources: sent.map(({ source }) => source), messages: sent.map(({ message }) => message) };
-}
-
-/** Returns the entry ids if pi sends its session's messages: summaries then cite entries of its file. */
-function ids(manager, messages) {
-  const known = projection(manager);
-  const isSame = ({ role, timestamp }, n) =>
-    role === known.messages[n]?.role && timestamp === known.messages[n]?.timestamp;
-  return messages.every(isSame) ? firsts(known.sources.slice(0, messages.length)) : undefined;
-}
-
-/** Returns the source of each message; null for all but the first message of an entry. */
-function firsts(sources) {
-  const seen = new Set();
-  return sources.map((source) => {
-    if (seen.has(source)) return null;
-    seen.add(source);
-    return source;
-  });
 }
 
 function words({ tokens, limit, window, engine, compactions, messages }) {
