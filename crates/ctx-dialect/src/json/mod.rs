@@ -55,7 +55,12 @@ impl<'a> Object<'a> {
     /// Parses an object from a valid JSON value; `None` if it is not an object.
     #[must_use]
     pub fn of(raw: &'a RawValue) -> Option<Self> {
-        raw.get().starts_with('{').then(|| Self::parse(raw.get()).ok()).flatten()
+        Self::of_text(raw.get())
+    }
+
+    /// Like [`of`](Self::of), for the text of a valid value.
+    pub(crate) fn of_text(raw: &'a str) -> Option<Self> {
+        raw.starts_with('{').then(|| Self::parse(raw).ok()).flatten()
     }
 
     /// Returns the field's value, unless it is missing or null.

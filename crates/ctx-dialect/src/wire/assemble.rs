@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ctx_core::{Error, ErrorKind, Message, Result};
 
-use super::{Protocol, Request, history, system};
+use super::{Protocol, Request, Unit, history, system};
 
 /// One part of an outgoing history.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl<'a> Request<'a> {
     /// [`ErrorKind::Contract`] for an index without a unit.
     pub fn elements(&self, out: &[OutgoingUnit<'_>]) -> Result<Vec<OutgoingElement>> {
         self.check(out)?;
-        let sizes = self.units.iter().map(|unit| unit.elements().count());
+        let sizes = self.units.iter().map(Unit::size);
         let first = self.count.saturating_sub(sizes.clone().sum());
         let starts: Vec<_> =
             sizes.scan(first, |at, size| Some((std::mem::replace(at, *at + size), size))).collect();

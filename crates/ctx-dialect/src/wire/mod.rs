@@ -65,6 +65,7 @@ pub use error::error_body;
 pub use intercept::{Intercept, Round};
 pub use own_tools::{results, takes_tools, with_elements, with_tools};
 pub use request::Request;
+pub use result_ids::ResultMatcher;
 pub(crate) use rewrite::{list, patched};
 pub use route::{Protocol, Route, route};
 pub use summary_request::{QuotedHistory, SummaryRequest};

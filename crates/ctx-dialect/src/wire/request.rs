@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ctx_core::{Error, ErrorKind, Result};
+use memchr::memmem;
 use serde_json::value::RawValue;
 
+use super::result_ids::ResultMatcher;
 use super::unit::{CutHistory, cut, span};
 use super::{Protocol, Route, Unit, system};
 use crate::json::{JsonElement, Listing, Object};
@@ -75,7 +77,8 @@ impl<'a> Request<'a> {
             Some(SystemField { at: from..to, value })
         });
         let count = list.len();
-        let CutHistory { units, is_continued: refers, ignored } = cut(protocol, list, body);
+        let CutHistory { units, is_continued: refers, ignored } =
+            cut(protocol, list, body, &mut ResultMatcher::of(protocol));
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
             protocol,
@@ -100,6 +103,47 @@ impl<'a> Request<'a> {
             is_list,
             system_at,
         })
+    }
+
+    /// Reads a history that comes without a body. `list` is a valid JSON array, and `elements` are the
+    /// parts of it that are its elements. The matcher knows the list as it was before: its first elements are
+    /// not read again.
+    pub fn of_list(
+        list: &'a str,
+        elements: impl Iterator<Item = &'a str>,
+        matcher: &mut ResultMatcher,
+    ) -> Self {
+        let protocol = matcher.protocol;
+        let known = matcher.count();
+        let element = |(at, raw)| JsonElement {
+            raw,
+            object: if at < known { None } else { Object::of_text(raw) },
+        };
+        let elements: Vec<_> = elements.enumerate().map(element).collect();
+        let count = elements.len();
+        let CutHistory { units, is_continued, ignored } = cut(protocol, elements, list, matcher);
+        Self {
+            protocol,
+            model: None,
+            system: None,
+            tools: None,
+            streams: false,
+            max_tokens: None,
+            window: None,
+            cache_key: None,
+            is_continued,
+            units,
+            count,
+            ignored,
+            body: list,
+            fields: Object::default(),
+            history: 0..list.len(),
+            // The field that says so is not in the list.
+            thinks: protocol == Protocol::Messages
+                && memmem::find(list.as_bytes(), b"\"thinking\"").is_some(),
+            is_list: true,
+            system_at: None,
+        }
     }
 
     /// Returns the original body.

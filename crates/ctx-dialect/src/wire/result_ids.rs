@@ -24,10 +24,13 @@ pub(super) enum ResultIds {
     Replaced(Vec<Option<CallId>>),
 }
 
-/// Assigns ids to the results of a history.
+/// Assigns ids to the results of a history, and remembers them: when the list has grown, only its new
+/// elements are read.
 #[derive(Debug)]
-pub(super) struct ResultMatcher {
-    protocol: Protocol,
+pub struct ResultMatcher {
+    pub(super) protocol: Protocol,
+    /// The ids in the elements that were read.
+    assigned: Vec<ResultIds>,
     /// The calls of the last answer (Gemini).
     open: Vec<OpenCall>,
     /// Whether one of them has a result.
@@ -45,12 +48,41 @@ struct OpenCall {
 }
 
 impl ResultMatcher {
-    pub(super) fn of(protocol: Protocol) -> Self {
-        Self { protocol, open: Vec::new(), answered: false, seen: HashMap::new(), by_name: false }
+    /// Creates a matcher that has read nothing.
+    pub fn of(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            assigned: Vec::new(),
+            open: Vec::new(),
+            answered: false,
+            seen: HashMap::new(),
+            by_name: false,
+        }
     }
 
-    /// Returns the ids of the next message in the history.
-    pub(super) fn next(&mut self, element: &JsonElement<'_>) -> ResultIds {
+    /// Forgets what it has read, if an element after the first `keep` was among it.
+    pub fn keep(&mut self, keep: usize) {
+        if keep < self.assigned.len() {
+            *self = Self::of(self.protocol);
+        }
+    }
+
+    /// Returns the number of elements that it has read.
+    pub(super) fn count(&self) -> usize {
+        self.assigned.len()
+    }
+
+    /// Returns the ids in the element at `at`. The elements before it must have been read.
+    pub(super) fn ids(&mut self, at: usize, element: &JsonElement<'_>) -> ResultIds {
+        if let Some(ids) = self.assigned.get(at) {
+            return ids.clone();
+        }
+        let ids = self.next(element);
+        self.assigned.push(ids.clone());
+        ids
+    }
+
+    fn next(&mut self, element: &JsonElement<'_>) -> ResultIds {
         match self.protocol {
             Protocol::Chat => self.next_of_chat(element),
             Protocol::Gemini => self.next_of_gemini(element),

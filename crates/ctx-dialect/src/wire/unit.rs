@@ -1,5 +1,6 @@
 //! The parts of a history that are kept or dropped as a whole.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use ctx_core::{Message, Role};
@@ -25,6 +26,8 @@ pub struct Unit<'a> {
     /// Whether it has the provider's compaction of everything before it.
     pub(super) is_compaction: bool,
     first: JsonElement<'a>,
+    /// Whether the fields of its first element are read only when they are needed.
+    is_unread: bool,
     /// The other elements: the items of an answer of the Responses API.
     more: Vec<JsonElement<'a>>,
     message: OnceLock<Arc<Message>>,
@@ -37,18 +40,42 @@ impl<'a> Unit<'a> {
         ids: ResultIds,
         is_compaction: bool,
     ) -> Self {
-        let (raw, message) = (first.raw, OnceLock::new());
-        Self { raw, protocol, ids, is_compaction, first, more: Vec::new(), message }
+        Self {
+            raw: first.raw,
+            protocol,
+            ids,
+            is_compaction,
+            first,
+            is_unread: false,
+            more: Vec::new(),
+            message: OnceLock::new(),
+        }
     }
 
-    /// Returns its elements.
+    /// Returns its first element.
+    fn first(&self) -> Cow<'_, JsonElement<'a>> {
+        match self.is_unread {
+            true => {
+                let raw = self.first.raw;
+                Cow::Owned(JsonElement { raw, object: Object::of_text(raw) })
+            }
+            false => Cow::Borrowed(&self.first),
+        }
+    }
+
+    /// Returns the number of its elements.
+    pub(super) fn size(&self) -> usize {
+        1 + self.more.len()
+    }
+
+    /// Returns its elements, which are items of the Responses API.
     pub(super) fn elements(&self) -> impl Iterator<Item = &JsonElement<'a>> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
     /// Returns the fields of its first element, if that is an object.
-    pub(super) fn object(&self) -> Option<&Object<'a>> {
-        self.first.object.as_ref()
+    pub(super) fn object(&self) -> Option<Object<'a>> {
+        self.first().into_owned().object
     }
 
     /// Returns the content of the provider's compaction in it.
@@ -67,13 +94,14 @@ impl<'a> Unit<'a> {
     }
 
     fn parse(&self) -> Message {
+        let first = self.first();
         match (self.protocol, &self.ids) {
             (Protocol::Responses, _) => self.answer(),
-            (Protocol::Messages | Protocol::Converse, _) => anthropic::read(&self.first),
-            (Protocol::Gemini, ResultIds::Replaced(ids)) => gemini::read(&self.first, ids),
-            (Protocol::Gemini, _) => gemini::read(&self.first, &[]),
-            (Protocol::Chat, ResultIds::Nth(nth)) => call_ids::parse(&self.first, *nth),
-            (Protocol::Chat, _) => call_ids::parse(&self.first, 0),
+            (Protocol::Messages | Protocol::Converse, _) => anthropic::read(&first),
+            (Protocol::Gemini, ResultIds::Replaced(ids)) => gemini::read(&first, ids),
+            (Protocol::Gemini, _) => gemini::read(&first, &[]),
+            (Protocol::Chat, ResultIds::Nth(nth)) => call_ids::parse(&first, *nth),
+            (Protocol::Chat, _) => call_ids::parse(&first, 0),
         }
     }
 
@@ -103,11 +131,13 @@ pub(super) struct CutHistory<'a> {
     pub(super) ignored: &'a str,
 }
 
-/// Cuts a history into units. The elements are slices of `body`.
+/// Cuts a history into units. The elements are slices of `body`; the fields of those that the matcher
+/// knows are not needed.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: Vec<JsonElement<'a>>,
     body: &'a str,
+    matcher: &mut ResultMatcher,
 ) -> CutHistory<'a> {
     if protocol == Protocol::Responses {
         return cut_items(history, body);
@@ -118,10 +148,11 @@ pub(super) fn cut<'a>(
         _ => None,
     };
     let ignored = before(raws, compaction, body);
-    let mut matcher = ResultMatcher::of(protocol);
+    let known = matcher.count();
     let unit = |(n, element): (usize, JsonElement<'a>)| {
-        let ids = matcher.next(&element);
-        Unit::new(element, protocol, ids, compaction == Some(n))
+        let ids = matcher.ids(n, &element);
+        let unit = Unit::new(element, protocol, ids, compaction == Some(n));
+        Unit { is_unread: n < known, ..unit }
     };
     let mut units: Vec<_> = history.into_iter().enumerate().map(unit).collect();
     units.drain(..compaction.unwrap_or_default());

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Message, RawJson, Result, Tokens};
-use ctx_dialect::json::{elements, value};
-use ctx_dialect::wire::{self, OutgoingElement, OutgoingUnit, Protocol, Request, Route};
+use ctx_dialect::wire::{self, OutgoingElement, OutgoingUnit, Request, ResultMatcher};
 use ctx_hosted::{AssembledRequest, Unit, answers_unknown_calls, check_id_count};
-use memchr::memmem;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -23,15 +21,14 @@ const CONTINUED: &str = "the calls of the newest results are missing: the provid
 /// The host's list. The session has it so that a host need not repeat it.
 #[derive(Debug)]
 pub(super) struct HostList {
-    /// A JSON document up to the end of the list in it: the body of a request, or only the list.
+    /// A JSON array.
     text: String,
-    /// The length of the document before the list.
-    start: usize,
     /// The end of each element in the text.
     ends: Vec<usize>,
     /// The host's id of each element.
     ids: Vec<Option<String>>,
-    protocol: Option<Protocol>,
+    /// For the messages of an API. The units of other formats are messages by themselves.
+    matcher: Option<ResultMatcher>,
     /// Whether the history of the session is this list.
     pub(super) is_of_history: bool,
     /// The end of the elements that the history has too.
@@ -77,14 +74,23 @@ impl Unit for WireUnit<'_> {
 impl HostList {
     /// Creates an empty list of messages in this format.
     pub(super) fn new(format: Dialect) -> Self {
-        let protocol = format.protocol();
-        let text = protocol.map_or("[".to_owned(), |api| format!("{{\"{}\":[", api.history()));
-        let (ends, ids) = (Vec::new(), Vec::new());
-        Self { start: text.len(), text, ends, ids, protocol, is_of_history: false, known_to: 0 }
+        Self {
+            text: "[]".to_owned(),
+            ends: Vec::new(),
+            ids: Vec::new(),
+            matcher: format.protocol().map(ResultMatcher::of),
+            is_of_history: false,
+            known_to: 0,
+        }
     }
 
     fn end(&self) -> usize {
-        self.ends.last().copied().unwrap_or(self.start)
+        self.ends.last().copied().unwrap_or(1)
+    }
+
+    fn elements(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(1).chain(self.ends.iter().map(|end| end + 1));
+        self.ends.iter().zip(starts).filter_map(|(end, start)| self.text.get(start..*end))
     }
 
     /// Replaces the elements after the first `keep`.
@@ -107,6 +113,9 @@ impl HostList {
         self.ends.truncate(keep);
         self.ids.truncate(keep);
         self.text.truncate(self.end());
+        if let Some(matcher) = &mut self.matcher {
+            matcher.keep(keep);
+        }
         self.known_to = if self.is_of_history { self.end() } else { 0 };
         for raw in new {
             if !self.ends.is_empty() {
@@ -115,18 +124,12 @@ impl HostList {
             self.text.push_str(raw.get());
             self.ends.push(self.text.len());
         }
-        if let Some(ids) = &given.ids {
-            check_id_count(new.len(), ids.len())?;
-        }
+        self.text.push(']');
         match &given.ids {
-            Some(_) if self.protocol == Some(Protocol::Responses) => {
-                return Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    "items of the Responses API cannot have ids of the host",
-                )
-                .hint("omit ids: several items may be one message"));
+            Some(ids) => {
+                check_id_count(new.len(), ids.len())?;
+                self.ids.extend_from_slice(ids);
             }
-            Some(ids) => self.ids.extend_from_slice(ids),
             None => self.ids.resize(self.ends.len(), None),
         }
         Ok(())
@@ -147,17 +150,6 @@ impl HostList {
     fn offset(&self, part: &str) -> usize {
         part.as_ptr() as usize - self.text.as_ptr() as usize
     }
-
-    /// Completes the document.
-    fn close(&mut self) {
-        let thinks = self.protocol == Some(Protocol::Messages)
-            && memmem::find(self.text.as_bytes(), b"\"thinking\"").is_some();
-        self.text.push_str(match self.protocol {
-            None => "]",
-            Some(_) if thinks => r#"],"thinking":{"type":"enabled"}}"#,
-            Some(_) => "]}",
-        });
-    }
 }
 
 impl RpcSession {
@@ -169,13 +161,20 @@ impl RpcSession {
     /// error the session has no messages, and the host must send all of them.
     pub(super) async fn fit(&mut self, given: params::Fit<'_>) -> Result<Fitted> {
         let mut list = std::mem::replace(&mut self.list, HostList::new(self.format));
+        if given.ids.is_some() && self.format == Dialect::Responses {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "items of the Responses API cannot have ids of the host",
+            )
+            .hint("omit ids: several items may be one message"));
+        }
         list.replace_after(&given)?;
         given.messages.iter().try_for_each(|raw| self.format.check(raw))?;
         self.resize(given.system_prompt, given.tools);
         let pending = self.pending(given.pending_tokens, given.prompt.as_deref());
         let was_continued = self.was_continued;
-        let mut fitted = match list.protocol {
-            Some(protocol) => self.fit_request(&mut list, protocol, pending, given.now).await?,
+        let mut fitted = match list.matcher.take() {
+            Some(matcher) => self.fit_history(&mut list, matcher, pending, given.now).await?,
             None => self.fit_messages(&mut list, pending, given.now).await?,
         };
         if self.was_continued && !was_continued {
@@ -186,19 +185,18 @@ impl RpcSession {
     }
 
     /// Fits the history of an API. Its units may consist of several elements.
-    async fn fit_request(
+    async fn fit_history(
         &mut self,
         list: &mut HostList,
-        protocol: Protocol,
+        mut matcher: ResultMatcher,
         pending: Tokens,
         now: Option<i64>,
     ) -> Result<Fitted> {
-        list.close();
-        let request = Request::parse(&Route::of(protocol), &list.text)?;
+        let request = Request::of_list(&list.text, list.elements(), &mut matcher);
         let unit = |unit| WireUnit(unit, list.is_known(unit.raw));
         let units: Vec<_> = request.units.iter().map(unit).collect();
         // The provider may have compacted the beginning of the list, which the history then lacks.
-        let is_whole = units.first().is_none_or(|unit| list.offset(unit.raw()) == list.start);
+        let is_whole = units.first().is_none_or(|unit| list.offset(unit.raw()) == 1);
         let made = self.make(&units, list.ids_of_last(units.len()), pending, now).await?;
         let out: Vec<_> = made
             .outgoing
@@ -214,6 +212,7 @@ impl RpcSession {
         });
         let messages = messages.collect();
         list.is_of_history = is_whole;
+        list.matcher = Some(matcher);
         Ok(Fitted { messages, report: self.report(made) })
     }
 
@@ -224,13 +223,9 @@ impl RpcSession {
         pending: Tokens,
         now: Option<i64>,
     ) -> Result<Fitted> {
-        list.close();
-        let raws = elements(value(&list.text)?).unwrap_or_default();
         let format = self.format;
-        let mut units = Vec::with_capacity(raws.len());
-        for raw in &raws {
-            units.push(DialectUnit { format, raw, is_known: list.is_known(raw.get()) });
-        }
+        let unit = |raw| DialectUnit { format, raw, is_known: list.is_known(raw) };
+        let units: Vec<_> = list.elements().map(unit).collect();
         let made = self.make(&units, list.ids_of_last(units.len()), pending, now).await?;
         let mut messages = Vec::with_capacity(made.outgoing.len());
         for out in &made.outgoing {
@@ -238,7 +233,7 @@ impl RpcSession {
                 messages.push(FittedMessage::Unchanged(at));
                 continue;
             }
-            let of = out.index.and_then(|at| raws.get(at)).map(|raw| raw.get());
+            let of = out.index.and_then(|at| units.get(at)).map(|unit| unit.raw);
             let written = format.write_changed(&out.message, of).unwrap_or_default();
             messages.extend(written.into_iter().map(FittedMessage::New));
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ctx_core::{EntryId, Message, Result, SubagentSpawn, Tokens};
+use ctx_dialect::json::value;
 use ctx_hosted::{HostedSession, SyncResult, Unit};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -27,14 +27,15 @@ pub(super) struct RpcSession {
 /// A message of a host's list.
 pub(super) struct DialectUnit<'a> {
     pub(super) format: Dialect,
-    pub(super) raw: &'a RawValue,
+    /// A valid JSON value.
+    pub(super) raw: &'a str,
     /// Whether the last `fit` had it at this place.
     pub(super) is_known: bool,
 }
 
 impl Unit for DialectUnit<'_> {
     fn raw(&self) -> &str {
-        self.raw.get()
+        self.raw
     }
 
     fn is_known(&self) -> bool {
@@ -42,7 +43,7 @@ impl Unit for DialectUnit<'_> {
     }
 
     fn read(&self) -> Result<Arc<Message>> {
-        self.format.read(self.raw).map(Arc::new)
+        self.format.read(value(self.raw)?).map(Arc::new)
     }
 }
 
@@ -111,8 +112,9 @@ impl RpcSession {
     }
 
     fn units<'a>(&self, given: &params::Messages<'a>) -> Vec<DialectUnit<'a>> {
-        let unit = |raw: &&'a RawValue| DialectUnit { format: self.format, raw, is_known: false };
-        given.messages.iter().map(unit).collect()
+        let format = self.format;
+        let raws = given.messages.iter().map(|raw| raw.get());
+        raws.map(|raw| DialectUnit { format, raw, is_known: false }).collect()
     }
 
     /// Appends messages, and passes them to the engine.

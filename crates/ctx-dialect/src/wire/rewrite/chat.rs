@@ -24,7 +24,7 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
 
 /// Returns the original message with the new content; `None` if they differ too much.
 fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
-    let object = unit.object()?;
+    let object = &unit.object()?;
     let before = unit.read();
     if before.role != message.role || object.get("function_call").is_some() {
         return None;

@@ -30,7 +30,7 @@ pub(super) fn write(
         let fresh = |block: &Block| part(block, names);
         let parts = list(&raws, &before.blocks, &message.blocks, changed, fresh);
         let edits = [("parts", Some(array(&parts)))];
-        return (!parts.is_empty()).then(|| patched(object, &edits));
+        return (!parts.is_empty()).then(|| patched(&object, &edits));
     }
     let message = as_user_text(message)?;
     let role = if message.role == Role::Assistant { "model" } else { "user" };

@@ -31,14 +31,14 @@ pub(super) fn write(
         _ => block_with_ids,
     };
     let object = of.and_then(Unit::object);
-    if let (Some(unit), Some(object)) = (of, object)
+    if let (Some(unit), Some(object)) = (of, &object)
         && unit.read().role == message.role
     {
         return replacing(message, object, request.thinks, block);
     }
     let message = as_user_text(message)?;
     let mut blocks: Vec<_> = message.blocks.iter().filter_map(block).collect();
-    if let Some(mark) = object.and_then(last_mark) {
+    if let Some(mark) = object.as_ref().and_then(last_mark) {
         carry(&mut blocks, mark);
     }
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };

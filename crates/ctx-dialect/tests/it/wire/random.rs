@@ -2,7 +2,7 @@
 
 use ctx_core::{Block, Message, Role};
 use ctx_dialect::hygiene::{Rules, clean};
-use ctx_dialect::wire::{OutgoingUnit, Protocol, Watch};
+use ctx_dialect::wire::{OutgoingUnit, Protocol, Request, ResultMatcher, Watch};
 use ctx_dialect::{anthropic, gemini, openai_chat, openai_responses};
 use ctx_testkit::provider::Api;
 use ctx_testkit::provider::strict::{House, Seals, refusal};
@@ -14,8 +14,8 @@ use crate::random::sensible;
 
 const PROOFS: [&str; 3] = ["EqQBCgIYAhIM", "gAAAABo", "gAAAA"];
 
-/// Returns a request with this conversation, as a client of the API sends it.
-fn body(protocol: Protocol, messages: &[Message]) -> String {
+/// Returns the history of a request with this conversation.
+fn list(protocol: Protocol, messages: &[Message]) -> Vec<String> {
     let rules = Rules::of(protocol.api(), "p", "m");
     let clean = clean(messages, &rules);
     let clean = || clean.iter().map(AsRef::as_ref);
@@ -25,7 +25,12 @@ fn body(protocol: Protocol, messages: &[Message]) -> String {
         Protocol::Messages | Protocol::Converse => anthropic::write(clean()).messages,
         Protocol::Gemini => gemini::write(clean()).contents,
     };
-    let list: Vec<_> = list.iter().map(|json| json.as_str()).collect();
+    list.iter().map(|json| json.as_str().to_owned()).collect()
+}
+
+/// Returns a request with this conversation, as a client of the API sends it.
+fn body(protocol: Protocol, messages: &[Message]) -> String {
+    let list = list(protocol, messages);
     let (key, before) = match protocol {
         Protocol::Chat => ("messages", r#"{"model":"m", "x":1.50"#),
         Protocol::Responses => ("input", r#"{"model":"m","store":false, "x":1.50"#),
@@ -150,6 +155,50 @@ proptest! {
             prop_assert_eq!(verdict(protocol, &put), None, "{}\n{:?}\n{}\n{}", protocol, fates, body, put);
             // Repeated: the bytes must not change between requests.
             prop_assert_eq!(put, request.with_history(&out, addition.then_some("more")).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_list_read_as_it_grows_is_the_list_of_the_body(
+        messages in sensible(), steps in prop::collection::vec((0_usize..30, 0_usize..30), 1..6),
+        fates in fates(), doubled in any::<bool>(),
+    ) {
+        for protocol in FAKED {
+            let mut list = list(protocol, &messages);
+            if doubled {
+                // Calls and results then have ids that occur before.
+                list.extend(list.clone());
+            }
+            let mut matcher = ResultMatcher::of(protocol);
+            let whole = (list.len(), list.len());
+            for (keep, length) in steps.iter().copied().chain([whole]) {
+                let (keep, length) = (keep.min(list.len()), length.min(list.len()));
+                matcher.keep(keep.min(length));
+                let text = format!("[{}]", list[..length].join(","));
+                let ends = list[..length].iter().scan(0, |end, json| {
+                    *end += json.len() + 1;
+                    Some(*end)
+                });
+                let elements = ends.zip(&list).map(|(end, json)| &text[end - json.len()..end]);
+                let grown = Request::of_list(&text, elements, &mut matcher);
+                let thinks = protocol == Protocol::Messages && text.contains("\"thinking\"");
+                let thinking = if thinks { r#","thinking":{"type":"enabled"}"# } else { "" };
+                let body = format!("{{\"{}\":{text}{thinking}}}", protocol.history());
+                let route = super::path(protocol.name());
+                let read = Request::parse(&route, &body).unwrap();
+                let units = |request: &Request<'_>| -> Vec<_> {
+                    request.units.iter().map(|unit| (unit.raw.to_owned(), unit.read())).collect()
+                };
+                prop_assert_eq!(units(&grown), units(&read));
+                let short: Vec<_> = read.units.iter().map(|unit| shorter(&unit.read())).collect();
+                let out: Vec<_> = (0..short.len())
+                    .map(|n| match fates[n % fates.len()] {
+                        Fate::Shorter => OutgoingUnit::Message { message: &short[n], of: Some(n) },
+                        _ => OutgoingUnit::Unchanged(n),
+                    })
+                    .collect();
+                prop_assert_eq!(grown.elements(&out).unwrap(), read.elements(&out).unwrap());
+            }
         }
     }
 
