@@ -6,6 +6,8 @@
 //! - `cargo xtask dist [--tar] [--wheel] [--npm] [--binary FILE] [--target TRIPLE] [--out DIR]
 //!   [--base-url URL]` writes the files of a release into `target/dist`: archive, wheel, packages of npm,
 //!   installers, each with its checksum. The default is all of them, of a static binary that it builds.
+//! - `cargo xtask bench [GROUP...] [--quick] [--against REV]` measures ctx beside its limits and its
+//!   peers, and writes docs/benchmarks.md; with a revision, it compares this tree with it.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
 //! - `cargo xtask fit [DATA]` says how many of the labelled pairs of statements the built-in weights
@@ -20,6 +22,7 @@
 //!   of recorded sessions.
 
 mod ablate;
+mod bench;
 mod dist;
 mod docs;
 #[cfg(test)]
@@ -36,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-const TASKS: &str = "usage: cargo xtask plugins | dist | home | fit [DATA] | ablate DATA | \
+const TASKS: &str = "usage: cargo xtask plugins | dist | home | bench [GROUP...] | fit [DATA] | ablate DATA | \
                      label-facts DATA [--print] | label-sections DATA [--print] | docs [DATA]";
 
 fn main() -> Result<()> {
@@ -44,6 +47,7 @@ fn main() -> Result<()> {
     let task = args.next().with_context(|| TASKS)?;
     let given = match task.as_str() {
         "plugins" => return plugins::run(args),
+        "bench" => return bench::run(&root(), args),
         "dist" => return dist::run(args),
         "home" => return home::run(args),
         _ => args.next(),

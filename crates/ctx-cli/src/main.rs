@@ -29,6 +29,11 @@ use ctx_terminal::{failure, shutdown};
 
 use args::{Cli, Command};
 
+/// musl's own allocator takes one lock for all threads, and maps memory anew for each larger text.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     failure::survive_size_limits();
     shutdown::clean_up(end_processes);

@@ -13,6 +13,12 @@ pub type EntryId = Arc<str>;
 pub trait LoadMessage: Send + Sync {
     /// Reads and parses the message. It must return the same message every time.
     fn load(&self) -> Result<Message>;
+
+    /// Returns the outline and the tokens of the message if that is faster than to load it: the same
+    /// ones. `None` to have it loaded.
+    fn measure(&self, _counter: &Counter) -> Option<(MessageOutline, Tokens)> {
+        None
+    }
 }
 
 /// What the view needs to know about a message without keeping it in memory.
@@ -30,6 +36,8 @@ pub struct MessageOutline {
     pub in_model_context: bool,
     /// Whether nothing else in the request has its content, so that it is pinned.
     pub is_pinned: bool,
+    /// Whether it is an answer that was interrupted or failed.
+    pub has_failed: bool,
 }
 
 impl MessageOutline {
@@ -44,7 +52,14 @@ impl MessageOutline {
             in_model_context: message.in_model_context(),
             is_pinned: matches!(message.role, Role::System | Role::CompactionSummary)
                 || message.meta.pinned,
+            has_failed: Self::is_failure(message.meta.stop_reason.as_deref()),
         }
+    }
+
+    /// Whether an answer with this stop reason was interrupted or failed.
+    #[must_use]
+    pub fn is_failure(stop_reason: Option<&str>) -> bool {
+        matches!(stop_reason, Some("error" | "aborted"))
     }
 }
 
@@ -96,6 +111,17 @@ impl Entry {
     #[must_use]
     pub fn covering(self, covered: Vec<Arc<Entry>>) -> Self {
         Self { covered, ..self }
+    }
+
+    /// Returns the entry with its message in memory, for callers that need it many times.
+    ///
+    /// # Errors
+    ///
+    /// If the message cannot be read.
+    pub fn loaded(&self) -> Result<Self> {
+        let body = Body::InMemory(self.message()?);
+        let entry = Self::new(self.id.clone(), self.timestamp, body);
+        Ok(entry.covering(self.covered.clone()))
     }
 
     fn new(id: EntryId, timestamp: Option<Timestamp>, body: Body) -> Self {
@@ -152,16 +178,33 @@ impl Entry {
         if let (Some(outline), Some(tokens)) = (self.outline.get(), known) {
             return Ok((outline, tokens));
         }
-        let message = self.message()?;
-        let tokens = known.unwrap_or_else(|| self.remember(counter, counter.message(&message)));
-        Ok((self.outline.get_or_init(|| MessageOutline::of(&message)), tokens))
+        let (outline, tokens) = match self.measured(counter) {
+            Some((outline, tokens)) => (outline, known.unwrap_or(tokens)),
+            None => {
+                let message = self.message()?;
+                let tokens = known.unwrap_or_else(|| counter.message(&message));
+                (MessageOutline::of(&message), tokens)
+            }
+        };
+        Ok((self.outline.get_or_init(|| outline), self.remember(counter, tokens)))
     }
 
     /// Returns the message's tokens, counted with `counter`.
     pub fn tokens(&self, counter: &Counter) -> Result<Tokens> {
-        match self.known_count(counter) {
-            Some(tokens) => Ok(tokens),
-            None => Ok(self.remember(counter, counter.message(&*self.message()?))),
+        if let Some(tokens) = self.known_count(counter) {
+            return Ok(tokens);
+        }
+        let tokens = match self.measured(counter) {
+            Some((_, tokens)) => tokens,
+            None => counter.message(&*self.message()?),
+        };
+        Ok(self.remember(counter, tokens))
+    }
+
+    fn measured(&self, counter: &Counter) -> Option<(MessageOutline, Tokens)> {
+        match &self.body {
+            Body::InMemory(_) => None,
+            Body::Lazy(loader) => loader.measure(counter),
         }
     }
 

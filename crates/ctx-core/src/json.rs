@@ -4,7 +4,7 @@ use crate::text::Slice;
 use std::fmt;
 use std::sync::Arc;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -63,7 +63,23 @@ impl<'de> Deserialize<'de> for RawJson {
     }
 }
 
-fn stringified_chars(json: &str) -> u64 {
+/// Returns the number of UTF-16 units of a JSON string's text, without decoding it.
+pub(crate) fn decoded_chars(string: &str) -> u64 {
+    let mut rest = string.as_bytes();
+    if let [b'"', inner @ .., b'"'] = rest {
+        rest = inner;
+    }
+    let mut units = 0;
+    while let Some(at) = memchr(b'\\', rest) {
+        units += utf16_units(rest.slice(..at)) + 1;
+        // An escape is one unit, and so is each half of a surrogate pair.
+        let length = if rest.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+        rest = rest.get(at + length..).unwrap_or_default();
+    }
+    units + utf16_units(rest)
+}
+
+pub(crate) fn stringified_chars(json: &str) -> u64 {
     let bytes = json.as_bytes();
     let mut units = 0u64;
     let mut at = 0;
@@ -134,6 +150,20 @@ fn low_surrogate(rest: Option<&[u8]>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decoded_length_is_that_of_the_text() {
+        for json in [
+            r#""""#,
+            r#""plain""#,
+            r#""a\nb\\""#,
+            r#""\u00e9é\u4e2d中\ud83d\ude00😀\/""#,
+            r#""\\\"\\u00e9""#,
+        ] {
+            let text: String = serde_json::from_str(json).unwrap();
+            assert_eq!(decoded_chars(json), u64::from(crate::Chars::of(&text).0), "{json}");
+        }
+    }
 
     #[test]
     fn stringified_length_matches_json_stringify() {

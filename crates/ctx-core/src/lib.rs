@@ -37,7 +37,7 @@ pub use chat::{
 pub use compaction::{
     CompactResult, Compacted, CompactionTrigger, IdentifierPolicy, SummaryInstructions,
 };
-pub use count::{Counter, CounterKind};
+pub use count::{Counter, CounterKind, UndecodedCount};
 pub use engine::{
     AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, ContextEngine, EngineInfo,
     IngestRequest, IngestResult, SubagentEnd, SubagentSpawn,

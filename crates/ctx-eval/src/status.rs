@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ctx_config::Profile;
 use ctx_core::{
-    ContextView, EngineState, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens, Usage,
+    ContextView, EngineState, Entry, EntryId, Result, Role, TokenLedger, Tokens, Usage,
 };
 use ctx_session::{FailedEngine, Transcript};
 use serde::Serialize;
@@ -272,7 +272,7 @@ impl<'a> MessageSizes<'a> {
     fn of(transcript: &Transcript, ledger: &'a TokenLedger) -> Result<Self> {
         let mut sizes = Self { ledger, by_id: HashMap::new(), total: 0 };
         for entry in transcript.all_messages() {
-            let measured = Measured::of(&*entry.message()?, ledger);
+            let measured = Measured::of(&entry, ledger)?;
             sizes.total += measured.tokens.get();
             sizes.by_id.insert(entry.id().clone(), measured);
         }
@@ -283,7 +283,7 @@ impl<'a> MessageSizes<'a> {
         // An entry in memory differs from the file: an edit or a summary made it.
         match self.by_id.get(entry.id()).filter(|_| !entry.is_in_memory()) {
             Some(measured) => Ok(measured.clone()),
-            None => Ok(Measured::of(&*entry.message()?, self.ledger)),
+            None => Measured::of(entry, self.ledger),
         }
     }
 }
@@ -359,12 +359,13 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(message: &Message, ledger: &TokenLedger) -> Self {
-        Self {
-            role: message.role.clone(),
-            tokens: ledger.count(message),
-            is_seen: message.in_model_context(),
-            failed: matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted")),
-        }
+    fn of(entry: &Entry, ledger: &TokenLedger) -> Result<Self> {
+        let (outline, tokens) = entry.measure(ledger.counter())?;
+        Ok(Self {
+            role: outline.role.clone(),
+            tokens,
+            is_seen: outline.in_model_context,
+            failed: outline.has_failed,
+        })
     }
 }

@@ -6,14 +6,20 @@ mod equal_size;
 mod print;
 mod recall;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
+use ctx_config::Profile;
 use ctx_core::{Counter, Error, ErrorKind};
 use ctx_eval::eval::{EvalArm, EvalReport, EvalSetup, Preset, SessionEval, evaluate};
 use ctx_terminal::failure::misuse;
 use ctx_terminal::out::Out;
+use indicatif::ProgressBar;
 
 use crate::args::{Eval, EvalCommand, Global, Page};
 use crate::files::{earlier_page, is_same_file, write_beside};
@@ -34,10 +40,16 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     }
     let presets = presets(&args.presets)?;
     let counter = Counter::new(args.counter);
-    let mut sessions = Vec::with_capacity(args.sessions.len());
-    for path in &args.sessions {
-        sessions.push(session(global, args, path, &presets, counter, out)?);
-    }
+    let profiles = match args.profiles.len() {
+        0 => Profile::all().count(),
+        given => given,
+    };
+    let arms = 1 + profiles * (1 + usize::from(args.memory)) + args.engines.len() + presets.len();
+    let bar = out.progress("evaluating", arms * args.sessions.len());
+    let sessions = on_all_cores(&args.sessions, |path| {
+        session(global, args, path, &presets, counter, (out, &bar))
+    })?;
+    bar.finish_and_clear();
     let report = EvalReport::of(sessions, &counter, args.compact_to);
     if report.rows.iter().all(|row| row.requests == 0) {
         out.warn("no requests to replay: the transcripts have no answers of a model");
@@ -46,6 +58,28 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
         ctx_inspector::pages::eval::write(&report, writer)
     })?;
     out.report(args.json, &report, print::print)
+}
+
+/// Returns what `work` makes of each item, in order, or the first error. A thread of each core takes the
+/// next item when it is done with one.
+fn on_all_cores<I: Sync, T: Send>(
+    items: &[I],
+    work: impl Fn(&I) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let made: Mutex<BTreeMap<usize, anyhow::Result<T>>> = Mutex::default();
+    let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let take = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(item) = items.get(at).filter(|_| !has_failed.load(Ordering::Relaxed))
+        {
+            let one = work(item);
+            has_failed.fetch_or(one.is_err(), Ordering::Relaxed);
+            made.lock().unwrap_or_else(PoisonError::into_inner).insert(at, one);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(take))));
+    made.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// Writes the page, if one is requested. It must not replace any of the sessions.
@@ -69,7 +103,7 @@ fn session(
     path: &Path,
     presets: &[Preset],
     counter: Counter,
-    out: &Out,
+    (out, bar): (&Out, &ProgressBar),
 ) -> anyhow::Result<SessionEval> {
     let transcript = setup::open(path, out)?;
     let (window, model) = (args.window.as_deref(), args.model.as_deref());
@@ -80,10 +114,5 @@ fn session(
     let presets = presets.iter().copied().map(EvalArm::Preset);
     let candidates: Vec<_> =
         [EvalArm::FullHistory].into_iter().chain(engines).chain(presets).collect();
-    let bar = out.progress("evaluating", candidates.len());
-    let evaluated = setup::block_on(evaluate(&transcript, &candidates, &setup, |done| {
-        bar.set_position(done as u64);
-    }))?;
-    bar.finish_and_clear();
-    Ok(evaluated)
+    setup::block_on(evaluate(&transcript, &candidates, &setup, |_| bar.inc(1)))
 }

@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::{decoded_chars, stringified_chars};
 use crate::{Block, Chars, Error, ErrorKind, IMAGE_TOKENS, Message, RawJson, Role, Tokens};
 
 /// How tokens are counted.
@@ -135,6 +136,13 @@ impl Counter {
         size.total(self.kind)
     }
 
+    /// Starts to count a message whose strings are not decoded; `None` if this counter needs their text.
+    #[must_use]
+    pub fn undecoded(&self) -> Option<UndecodedCount> {
+        let is_chars = matches!(self.kind, CounterKind::Chars4 | CounterKind::Chars3);
+        is_chars.then(|| UndecodedCount { counter: *self, size: Size::default() })
+    }
+
     fn block(&self, block: &Block, free_images: bool, size: &mut Size) {
         match block {
             Block::Text { text } => size.text(self.kind, text),
@@ -157,6 +165,38 @@ impl Counter {
             }
             Block::Opaque { json } => size.json(self.kind, json),
         }
+    }
+}
+
+/// Counts a message from the JSON of its parts, as [`Counter::message`] counts the message.
+pub struct UndecodedCount {
+    counter: Counter,
+    size: Size,
+}
+
+impl UndecodedCount {
+    /// Adds a text, given as a JSON string.
+    pub fn text(&mut self, json: &str) {
+        self.size.units += decoded_chars(json);
+    }
+
+    /// Adds a tool call, given its name as a JSON string and its arguments as JSON.
+    pub fn call(&mut self, name: &str, arguments: &str) {
+        self.size.units += decoded_chars(name) + stringified_chars(arguments);
+        self.size.tokens += u64::from(self.counter.call_tokens);
+    }
+
+    /// Adds an image.
+    pub fn image(&mut self, in_user_message: bool) {
+        if !(self.counter.free_user_images && in_user_message) {
+            self.size.tokens += u64::from(IMAGE_TOKENS);
+        }
+    }
+
+    /// Returns the tokens of the message.
+    #[must_use]
+    pub fn total(&self) -> Tokens {
+        self.size.total(self.counter.kind)
     }
 }
 

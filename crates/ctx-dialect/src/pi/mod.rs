@@ -2,7 +2,10 @@
 
 mod plain;
 
-use ctx_core::{BashRun, Block, Message, Meta, RawJson, Result, Role, Timestamp, Usage};
+use ctx_core::{
+    BashRun, Block, Counter, Message, MessageOutline, Meta, RawJson, Result, Role, Timestamp,
+    Tokens, Usage,
+};
 use serde_json::value::RawValue;
 
 use crate::json::{Object, ObjectWriter, arguments_object, array, integer, text_block, value};
@@ -19,6 +22,13 @@ pub fn parse(json: &str) -> Result<Message> {
         return Ok(message);
     }
     value(json).map(parse_raw)
+}
+
+/// Returns the outline and the tokens of a message, without decoding its texts; `None` for messages and
+/// counters that need it. They are those of the parsed message.
+#[must_use]
+pub fn measure(json: &str, counter: &Counter) -> Option<(MessageOutline, Tokens)> {
+    plain::measure(json, counter)
 }
 
 /// Parses a message from a valid JSON value.

@@ -5,8 +5,8 @@
 //! unusual is left to the tolerant parser, which gives the same result for these messages.
 
 use ctx_core::{
-    Block, CallSpelling, Image, Message, Meta, RawJson, Role, Timestamp, ToolCall, ToolResult,
-    Usage,
+    Block, CallSpelling, Counter, Image, Message, MessageOutline, Meta, RawJson, Role, Timestamp,
+    Tokens, ToolCall, ToolResult, Usage,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 /// Parses a user, assistant or tool message whose content is a list of text, thinking, calls and
 /// inline images. Returns `None` for any other message, which the tolerant parser reads.
 pub(super) fn parse(json: &str) -> Option<Message> {
-    let plain: Plain<'_> = serde_json::from_str(json).ok()?;
+    let plain: Plain<'_, String> = serde_json::from_str(json).ok()?;
     if plain.unusual.is_some() {
         return None;
     }
@@ -53,12 +53,65 @@ pub(super) fn parse(json: &str) -> Option<Message> {
     Some(Message { role, blocks, meta })
 }
 
+/// Measures a message that [`parse`] parses, without decoding its texts.
+pub(super) fn measure(json: &str, counter: &Counter) -> Option<(MessageOutline, Tokens)> {
+    let mut count = counter.undecoded()?;
+    let plain: Plain<'_, &RawValue> = serde_json::from_str(json).ok()?;
+    let role = match plain.role {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "toolResult" => Role::ToolResult,
+        _ => return None,
+    };
+    if plain.unusual.is_some() {
+        return None;
+    }
+    let mut calls = Vec::new();
+    for block in &plain.content {
+        match block.kind {
+            _ if block.unusual.is_some() => return None,
+            "text" => count.text(string(block.text)?),
+            "thinking" => count.text(string(block.thinking)?),
+            "toolCall" if role != Role::ToolResult => {
+                count.call(string(block.name)?, block.arguments?.get());
+                let id: String = serde_json::from_str(block.id?.get()).ok()?;
+                calls.push(Some(id).filter(|id| !id.is_empty())?.into());
+            }
+            "image" => {
+                (string(block.mime_type)?, string(block.data)?);
+                count.image(role == Role::User);
+            }
+            _ => return None,
+        }
+    }
+    let result = (role == Role::ToolResult).then_some(plain.tool_call_id);
+    let result = match result {
+        Some(id) => Some(id.filter(|id| !id.is_empty())?.into()),
+        None => None,
+    };
+    let outline = MessageOutline {
+        has_content: role != Role::ToolResult && !plain.content.is_empty(),
+        role,
+        calls: calls.into(),
+        results: result.into_iter().collect(),
+        in_model_context: true,
+        is_pinned: false,
+        has_failed: MessageOutline::is_failure(plain.stop_reason.as_deref()),
+    };
+    Some((outline, count.total()))
+}
+
+/// Returns the source text of a string.
+fn string(raw: Option<&RawValue>) -> Option<&str> {
+    raw.map(RawValue::get).filter(|raw| raw.starts_with('"'))
+}
+
+/// `S` is a string, or its source text.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Plain<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "S: Deserialize<'de>, 'de: 'a"))]
+struct Plain<'a, S> {
     role: &'a str,
-    #[serde(borrow)]
-    content: Vec<PlainBlock<'a>>,
+    content: Vec<PlainBlock<'a, S>>,
     timestamp: Option<i64>,
     api: Option<String>,
     provider: Option<String>,
@@ -90,24 +143,23 @@ struct Plain<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PlainBlock<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "S: Deserialize<'de>, 'de: 'a"))]
+struct PlainBlock<'a, S> {
     #[serde(rename = "type")]
     kind: &'a str,
-    text: Option<String>,
-    thinking: Option<String>,
-    thinking_signature: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    #[serde(borrow)]
+    text: Option<S>,
+    thinking: Option<S>,
+    thinking_signature: Option<S>,
+    id: Option<S>,
+    name: Option<S>,
     arguments: Option<&'a RawValue>,
-    data: Option<String>,
-    mime_type: Option<String>,
+    data: Option<S>,
+    mime_type: Option<S>,
     #[serde(rename = "signature", alias = "call_id", alias = "function")]
     unusual: Option<IgnoredAny>,
 }
 
-impl PlainBlock<'_> {
+impl PlainBlock<'_, String> {
     fn block(self) -> Option<Block> {
         if self.unusual.is_some() {
             return None;
@@ -158,7 +210,13 @@ mod tests {
                 {"type":"image","data":"aGk=","mimeType":"image/png"}],"details":{"deep":[[[]]]},"isError":true,"timestamp":7}"#,
         ];
         for json in plain {
-            assert_eq!(parse(json).as_ref(), Some(&tolerant(json)), "{json}");
+            let message = tolerant(json);
+            assert_eq!(parse(json).as_ref(), Some(&message), "{json}");
+            for free_user_images in [false, true] {
+                let counter = Counter { call_tokens: 3, free_user_images, ..Counter::default() };
+                let expected = (MessageOutline::of(&message), counter.message(&message));
+                assert_eq!(measure(json, &counter), Some(expected), "{json}");
+            }
         }
     }
 
@@ -179,6 +237,11 @@ mod tests {
         ];
         for json in unusual {
             assert_eq!(parse(json), None, "{json}");
+            // The size of a text does not depend on what a lone surrogate is read as.
+            let measured = measure(json, &Counter::default());
+            let message = tolerant(json);
+            let expected = (MessageOutline::of(&message), Counter::default().message(&message));
+            assert!(measured.is_none_or(|measured| measured == expected), "{json}");
         }
     }
 }

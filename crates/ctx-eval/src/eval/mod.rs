@@ -118,7 +118,11 @@ pub async fn evaluate(
     setup: &EvalSetup,
     mut progress: impl FnMut(usize),
 ) -> Result<SessionEval> {
-    let line = transcript.main_line()?;
+    let mut line = transcript.main_line()?;
+    // Each arm reads each message many times.
+    for message in &mut line {
+        message.entry = Arc::new(message.entry.loaded()?);
+    }
     let labels = ReplayLabels::of(&line, setup)?;
     let points = recorded::points(transcript, line.len())?;
     let mut errors: Vec<(Counter, Vec<f64>)> = Vec::new();

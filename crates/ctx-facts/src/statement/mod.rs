@@ -6,6 +6,7 @@ mod parts;
 mod relation;
 mod values;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use ctx_core::Chars;
@@ -74,6 +75,8 @@ impl Statement {
         }
         out.subject = gist(&rest).words;
         out.read_parts(&lower, &rest, &cues);
+        let mut seen = HashSet::new();
+        out.values.retain(|value| seen.insert((value.kind, value.text.clone(), value.is_past)));
         let key = text.split_once('=').map(|(key, _)| key);
         out.key = key.filter(|key| !key.contains(char::is_whitespace)).map(str::to_owned);
         let clauses = text.split([',', ';', ':', '，', '；', '：']).filter(|it| !is_courtesy(it));
@@ -174,4 +177,18 @@ fn lowered(text: &str) -> String {
         small.next().filter(|l| small.next().is_none() && l.len_utf8() == c.len_utf8()).unwrap_or(c)
     };
     text.chars().map(lower).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_value_is_compared_once() {
+        let values = |text: &str| -> Vec<String> {
+            Statement::of(text).values.into_iter().map(|value| value.text).collect()
+        };
+        assert_eq!(values("the ports 80 and 90 and 80"), ["80", "90"]);
+        assert_eq!(values(&"m 7 ".repeat(50)), ["7"]);
+    }
 }

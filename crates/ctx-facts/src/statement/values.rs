@@ -21,7 +21,7 @@ pub(super) struct Value {
 }
 
 /// The kind of a value. Only values of one kind replace each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ValueKind {
     /// A number with the dimension of its unit, or its unit; empty without one.
     Number(&'static str),

@@ -125,7 +125,10 @@ impl Graph {
         size: usize,
     ) -> Result<Option<Self>> {
         let index = empty(dimensions)?;
-        index.load(path).map_err(failed)?;
+        // Mapped, because most queries touch few of its vectors. A writer replaces the file by another
+        // one, which Windows refuses while it is mapped.
+        let opened = if cfg!(unix) { index.view(path) } else { index.load(path) };
+        opened.map_err(failed)?;
         if index.size() != slots.len() || index.dimensions() != dimensions {
             return Ok(None);
         }

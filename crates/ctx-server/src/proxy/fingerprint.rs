@@ -72,8 +72,7 @@ impl Salt {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        let hash = hasher.finalize();
-        hash.as_bytes()[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
+        hasher.finalize().to_hex().chars().take(bytes * 2).collect()
     }
 }
 

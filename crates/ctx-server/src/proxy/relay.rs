@@ -164,10 +164,11 @@ impl Relay {
     /// Remembers that.
     async fn refuses_edits(&self, answer: &mut HeldAnswer, prepared: &Prepared) -> bool {
         const FIELD: &str = "context_management";
+        if !matches!(answer.response.status.as_u16(), 400 | 422) {
+            return false;
+        }
         let body = std::str::from_utf8(&prepared.body).unwrap_or_default();
-        if !matches!(answer.response.status.as_u16(), 400 | 422)
-            || !has_context_edits(self.client_request.protocol(), body)
-        {
+        if !has_context_edits(self.client_request.protocol(), body) {
             return false;
         }
         answer.hold_all().await;

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{
-    Block, CallId, Error, ErrorKind, LoadMessage, Message, RawJson, Result, Role, Timestamp, Usage,
+    Block, CallId, Counter, Error, ErrorKind, LoadMessage, Message, MessageOutline, RawJson,
+    Result, Role, Timestamp, Tokens, Usage,
 };
 use ctx_dialect::json::Object;
 use ctx_dialect::{anthropic, openai_chat, openai_responses, pi, ponybunny};
@@ -147,6 +148,15 @@ impl StoredMessage {
 }
 
 impl LoadMessage for StoredMessage {
+    fn measure(&self, counter: &Counter) -> Option<(MessageOutline, Tokens)> {
+        let MessagePart { place, part: (from, to), encoding, .. } = self.first;
+        if encoding != MessageEncoding::Pi || !self.more.is_empty() {
+            return None;
+        }
+        let text = self.source.text(place).ok()?;
+        pi::measure(text.slice(from as usize..to as usize), counter)
+    }
+
     fn load(&self) -> Result<Message> {
         let mut message = self.first.load(&self.source)?;
         if self.more.is_empty() {

@@ -31,9 +31,12 @@ static CAMEL: LazyLock<Regex> = LazyLock::new(|| pattern("camel"));
 static HOST: LazyLock<Regex> = LazyLock::new(|| pattern("host"));
 static COMMON_DOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern("common_domain"));
 
+/// The length of a UUID, which may be all letters.
+const UUID: usize = 36;
+
 /// Classifies a word by its shape.
 pub(super) fn by_shape(word: &str, quoted: bool) -> Option<SpanKind> {
-    if ERRNOS.contains(word) || ERROR.is_match(word) {
+    if ERRNOS.contains(word) || may_be_error(word) && ERROR.is_match(word) {
         return Some(SpanKind::ErrorCode);
     }
     if is_id(word) {
@@ -43,8 +46,21 @@ pub(super) fn by_shape(word: &str, quoted: bool) -> Option<SpanKind> {
     is_name.then_some(SpanKind::CodeName)
 }
 
+/// Whether a word begins and ends as an error may. Like the tests beside the other expressions, it is
+/// made because they are slow, and most words match none.
+fn may_be_error(word: &str) -> bool {
+    let ends = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    word.ends_with("Error")
+        || word.ends_with("Exception")
+        || word.starts_with("0x8")
+        || word.starts_with(|c: char| c.is_ascii_uppercase()) && word.ends_with(ends)
+}
+
 /// Whether a word is an address without a scheme: `example.com/a`, `www.example.com`.
 pub(super) fn is_host(word: &str) -> bool {
+    if !word.contains('.') {
+        return false;
+    }
     let Some(found) = HOST.captures(word) else { return false };
     let (_, [name, top, rest]) = found.extract();
     TOP_DOMAINS.contains(top)
@@ -60,15 +76,17 @@ fn is_id(word: &str) -> bool {
         let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-_/.#".contains(&b);
         return !rest.is_empty() && rest.bytes().all(is_part);
     }
-    ID.is_match(word) || is_hash(word) || is_ticket(word) || is_opaque(word)
+    let may_be_id =
+        word.len() == UUID || word.bytes().any(|b| b.is_ascii_digit() || matches!(b, b'#' | b'@'));
+    may_be_id && ID.is_match(word) || is_hash(word) || is_ticket(word) || is_opaque(word)
 }
 
 /// Whether a word is hexadecimal with letters and digits, at least as long as git's short hashes.
 fn is_hash(word: &str) -> bool {
     let word = word.strip_prefix("sha256:").unwrap_or(word);
     let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
-    HASH.is_match(word)
-        && (1..word.len()).contains(&letters)
+    (1..word.len()).contains(&letters)
+        && HASH.is_match(word)
         // `1000000b` is a number.
         && !(letters == 1 && word.len() < 12 && word.ends_with(|c: char| c.is_ascii_alphabetic()))
 }
@@ -76,30 +94,37 @@ fn is_hash(word: &str) -> bool {
 fn is_ticket(word: &str) -> bool {
     let Some((_, rest)) = word.split_once('-') else { return false };
     let digits = count_digits(rest);
-    TICKET.is_match(word)
-        && word.len() <= 64
+    word.len() <= 64
         && digits > 0
+        && TICKET.is_match(word)
         && !STANDARDS.contains(&word.to_ascii_lowercase())
 }
 
 fn is_opaque(word: &str) -> bool {
     let last = word.rsplit(['_', '-']).next().unwrap_or(word);
     let digits = count_digits(last);
-    OPAQUE.is_match(word) && last.len() >= 8 && digits >= 3 && last.len() - digits >= 2
+    last.len() >= 8 && digits >= 3 && last.len() - digits >= 2 && OPAQUE.is_match(word)
 }
 
 /// `retry_after`, `getUser`, `UserService`, `std::fs::read`, `--no-verify`, `login()`, `$HOME`.
 fn is_code_name(word: &str) -> bool {
-    if word.len() > 100 || CODE_NAME.is_match(word) {
-        return word.len() <= 100;
+    if word.len() > 100 {
+        return false;
+    }
+    let may_be_code =
+        word.starts_with(['-', '$', '@']) || word.ends_with("()") || word.contains("::");
+    if may_be_code && CODE_NAME.is_match(word) {
+        return true;
     }
     let inner = word.trim_matches('_');
     let last = word.rsplit('.').next().unwrap_or(word);
     let is_joined = inner.contains('_') && !inner.contains("__")
         || word.starts_with("__") && word.ends_with("__");
-    let is_camel =
-        last.len() >= 4 && CAMEL.is_match(last) && !BRANDS.contains(&word.to_ascii_lowercase());
-    DOTTED.is_match(word) && has_letter(word) && (inner.len() >= 3 && is_joined || is_camel)
+    let is_camel = last.len() >= 4
+        && last.bytes().any(|b| b.is_ascii_uppercase())
+        && CAMEL.is_match(last)
+        && !BRANDS.contains(&word.to_ascii_lowercase());
+    (inner.len() >= 3 && is_joined || is_camel) && has_letter(word) && DOTTED.is_match(word)
 }
 
 /// Whether a word counts as a name because it is in backticks.

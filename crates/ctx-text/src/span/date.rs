@@ -17,10 +17,17 @@ static CHINESE_DAY: LazyLock<Regex> = LazyLock::new(|| pattern("chinese_day"));
 /// Returns the length of a date at the beginning of `text`: `March 15, 2026`, `Mar. 3rd`, `June
 /// 2026`, `15 March`, `3月15日`.
 pub fn day_len(text: &str) -> Option<usize> {
-    if let Some(day) = CHINESE_DAY.find(text) {
-        return Some(day.end());
-    }
-    let found = MONTH_FIRST.captures(text).or_else(|| DAY_FIRST.captures(text))?;
+    let found = match text.bytes().next()? {
+        b'0'..=b'9' => match CHINESE_DAY.find(text) {
+            Some(day) => return Some(day.end()),
+            None => DAY_FIRST.captures(text)?,
+        },
+        b'A'..=b'Z' => {
+            let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+            is_month(text.get(..letters)?).then(|| MONTH_FIRST.captures(text))??
+        }
+        _ => return None,
+    };
     let groups = found.iter().flatten().skip(1);
     let end = groups.map(|group| group.end()).max()?;
     is_month(found.get(1)?.as_str()).then_some(end)

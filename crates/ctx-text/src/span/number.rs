@@ -104,7 +104,9 @@ fn unit(rest: &str) -> Option<(usize, &'static str, bool)> {
     if text.starts_with('%') || text.starts_with('％') {
         return Some((lead + text.chars().next()?.len_utf8(), "%", false));
     }
-    if let Some((sign, name, is_count)) = chinese(text) {
+    if text.starts_with(|c: char| !c.is_ascii())
+        && let Some((sign, name, is_count)) = chinese(text)
+    {
         return Some((lead + sign.len(), name, is_count));
     }
     let letters =

@@ -39,6 +39,9 @@ pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
 
 /// Returns a path without its line number, and the length of the rest.
 pub fn split_line(word: &str) -> (&str, usize) {
+    if !word.contains([':', '#']) {
+        return (word, 0);
+    }
     let Some(found) = LINE.captures(word) else { return (word, 0) };
     let (_, [head, line]) = found.extract();
     let rest = word.slice(head.len()..);

@@ -6,6 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
+use ctx_core::text::Slice;
+use memchr::memmem;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -168,8 +170,8 @@ pub(crate) fn holds_word(
     let joins = |one: Option<char>, two: Option<char>| {
         one.zip(two).is_some_and(|(one, two)| is_word(one) && is_word(two))
     };
-    text.match_indices(word).any(|(at, found)| {
-        let (before, after) = (&text[..at], &text[at + found.len()..]);
+    memmem::find_iter(text.as_bytes(), word.as_bytes()).any(|at| {
+        let (before, after) = (text.slice(..at), text.slice(at + word.len()..));
         let begins_inside = joins(before.chars().next_back(), word.chars().next());
         let ends_inside = is_bounded && joins(after.chars().next(), word.chars().next_back());
         !begins_inside && !ends_inside

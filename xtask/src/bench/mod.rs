@@ -1,0 +1,130 @@
+//! Measures ctx beside its limits and its peers, and writes docs/benchmarks.md.
+
+mod against;
+mod chart;
+mod figures;
+mod page;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use figures::{Figure, Figures, Run};
+
+/// Where the figures are kept from which the page is made.
+const FIGURES: &str = "docs/benchmarks.json";
+
+/// What is measured, and how.
+struct Asked {
+    /// The groups; all of them if it is empty.
+    groups: Vec<String>,
+    is_quick: bool,
+    /// The revision to compare with.
+    against: Option<String>,
+}
+
+impl Asked {
+    fn of(mut args: impl Iterator<Item = String>) -> Result<Self> {
+        let mut asked = Self { groups: Vec::new(), is_quick: false, against: None };
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--quick" => asked.is_quick = true,
+                "--against" => {
+                    asked.against = Some(args.next().context("--against needs a revision")?);
+                }
+                flag if flag.starts_with('-') => {
+                    bail!(
+                        "unknown flag {flag}: usage: cargo xtask bench [GROUP...] [--quick] [--against REV]"
+                    )
+                }
+                _ => asked.groups.push(arg),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+/// The programs of one revision.
+struct Programs {
+    ctx: PathBuf,
+    limits: PathBuf,
+}
+
+impl Programs {
+    /// Builds the programs as what is shipped is built.
+    fn build(root: &Path, target: &Path) -> Result<Self> {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--profile", "dist", "--locked", "-p", "ctx-cli", "-p", "ctx-limits"])
+            .env("CARGO_TARGET_DIR", target)
+            // With names, so that a profiler can be attached.
+            .env("CARGO_PROFILE_DIST_STRIP", "none")
+            .current_dir(root)
+            .status()?;
+        ensure!(built.success(), "cannot build the programs in {}", root.display());
+        let program = |name: &str| target.join("dist").join(name);
+        Ok(Self { ctx: program("ctx"), limits: program("ctx-limits") })
+    }
+
+    /// Measures the groups, and passes on each figure as soon as it is known.
+    fn measure(&self, asked: &Asked, mut each: impl FnMut(Figure)) -> Result<()> {
+        let mut child = Command::new(&self.limits)
+            .args(&asked.groups)
+            .args(asked.is_quick.then_some("--quick"))
+            .env("CTX_BIN", &self.ctx)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| self.limits.display().to_string())?;
+        let output = child.stdout.take().context("the output is piped")?;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            each(serde_json::from_str(&line).with_context(|| line.clone())?);
+        }
+        ensure!(child.wait()?.success(), "the measurement failed; its error is above");
+        Ok(())
+    }
+}
+
+pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()> {
+    let asked = Asked::of(args)?;
+    install_peers(root)?;
+    let target = root.join("target");
+    let programs = Programs::build(root, &target)?;
+    if let Some(revision) = &asked.against {
+        return against::run(root, &asked, &programs, revision);
+    }
+    let run = Run::now(root)?;
+    let mut measured = Vec::new();
+    programs.measure(&asked, |figure| {
+        eprintln!("{}", page::line(&figure));
+        measured.push(figure);
+    })?;
+    // A quick run only shows that everything works.
+    if asked.is_quick {
+        return Ok(());
+    }
+    let mut figures = Figures::read(&root.join(FIGURES))?;
+    figures.add(run, measured);
+    figures.write(&root.join(FIGURES))?;
+    page::write(root, &figures)
+}
+
+/// Installs the peers that npm has.
+fn install_peers(root: &Path) -> Result<()> {
+    let folder = root.join("bench/peers");
+    if folder.join("node_modules/.bin/node").exists() {
+        return Ok(());
+    }
+    let installed = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"])
+        .current_dir(&folder)
+        .status();
+    if !installed.is_ok_and(|status| status.success()) {
+        eprintln!(
+            "warning: npm cannot install pi in {}: its figures are left out",
+            folder.display()
+        );
+    }
+    Ok(())
+}
