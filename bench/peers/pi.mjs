@@ -1,4 +1,4 @@
-// Runs one job with pi's own code and times it, for compare.py, with the node that npm installed.
+// Runs one job with pi's own code and times it, for `cargo xtask bench`, with the node that npm installed.
 //
 //   node pi.mjs open FILE ROUNDS     open the session and rebuild its context, warm
 //   node pi.mjs count FILE ROUNDS    the same, and estimate every message of the context

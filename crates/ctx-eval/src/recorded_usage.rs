@@ -51,12 +51,10 @@ impl RecordedUsage {
     /// Errors of reading a message.
     pub fn of(transcript: &Transcript) -> Result<Self> {
         let mut recorded = Self::default();
-        for entry in transcript.answers()? {
-            let meta = &entry.message()?.meta;
-            if let Some(usage) = meta.usage.filter(Usage::is_plausible) {
-                recorded.by_entry.insert(entry.id().clone(), recorded.answers.len());
-                recorded.answers.push(RecordedAnswer { usage, model: meta.model.clone() });
-            }
+        for answer in transcript.reported()? {
+            recorded.by_entry.insert(answer.entry.clone(), recorded.answers.len());
+            let (usage, model) = (answer.usage, answer.model.clone());
+            recorded.answers.push(RecordedAnswer { usage, model });
         }
         Ok(recorded)
     }

@@ -50,5 +50,7 @@ pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};
 pub use stored::{StoredSession, find_session};
-pub use transcript::{BranchMessage, FilePlace, SessionContext, Transcript, TranscriptStats};
+pub use transcript::{
+    BranchMessage, FilePlace, ReportedAnswer, SessionContext, Transcript, TranscriptStats,
+};
 pub use values::{FileStore, TransientStore, is_value_of};

@@ -1,8 +1,9 @@
 //! Memory in the store: how fast it is filled, how long the first and a later recall of a host take,
 //! and how long forgetting takes.
 
-#[path = "../../../crates/ctx-memory/benches/conversation/mod.rs"]
-mod conversation;
+#[path = "../../../bench/limits/src/memory/corpus.rs"]
+#[allow(dead_code, reason = "it has vectors too, which are not measured here")]
+mod corpus;
 
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,7 @@ pub(crate) async fn measure(url: &str, sizes: &Sizes) {
     row("filling all tenants", all, began.elapsed(), all);
     report(each, recalls(&store, "memory 0").await);
     let one = store.of_tenant("memory 0").expect("a name");
-    let ids: Vec<_> =
-        (0..FORGOTTEN.min(each)).map(|n| conversation::segment(n).id.to_string()).collect();
+    let ids: Vec<_> = (0..FORGOTTEN.min(each)).map(|n| corpus::segment(n).id.to_string()).collect();
     let began = Instant::now();
     let gone = one.forget(AGENT, RecordKind::Segment, &ids).await.expect("it forgets");
     assert_eq!(gone as usize, ids.len());
@@ -64,7 +64,7 @@ async fn fill(store: &PostgresStore, tenant: &str, numbers: std::ops::Range<usiz
     let (end, starts) = (numbers.end, numbers.step_by(PAGE));
     for from in starts {
         let record = |n| {
-            let segment = conversation::segment(n);
+            let segment = corpus::segment(n);
             let bytes = serde_json::to_vec(&segment).expect("it is JSON");
             Record { id: segment.id.to_string(), bytes }
         };
@@ -81,7 +81,7 @@ async fn recalls(store: &PostgresStore, tenant: &str) -> [Duration; 4] {
     let mut settings = MemorySettings::default();
     settings.limits = ArchiveLimits { max_segments: usize::MAX, eviction_days: 0 };
     let memory = Memory::open(home.path(), settings);
-    let questions = conversation::questions();
+    let questions = corpus::questions();
     let [mut fetched, mut added] = [Duration::ZERO; 2];
     let mut after = 0;
     loop {

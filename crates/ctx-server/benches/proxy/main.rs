@@ -1,10 +1,10 @@
-//! Benchmarks of the proxy: time to the first byte with and without it, alternating; the time for a
-//! history that must be cut; memory over very many requests; the effect of requests with stalled
-//! bodies on others; the cost of very many tool calls; recorded sessions while a model writes summaries.
+//! Benchmarks of the proxy: the time for a history that must be cut; memory over very many requests; the
+//! effect of requests with stalled bodies on others; the cost of very many tool calls; recorded sessions
+//! while a model writes summaries.
 //!
-//! `cargo bench -p ctx-server --bench proxy`; single benchmarks by name: `-- pass`, `-- cut`, `--
-//! memory`, `-- stalled`, `-- calls`, `-- replay`. Everything runs in this process on loopback: the provider,
-//! the proxy and its clients.
+//! `cargo bench -p ctx-server --bench proxy`; single benchmarks by name: `-- cut`, `-- memory`, `--
+//! stalled`, `-- calls`, `-- replay`. Everything runs in this process on loopback: the provider, the proxy
+//! and its clients. `cargo xtask bench proxy` measures the proxy by itself.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -32,12 +32,8 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::interval_at;
 
 const CLIENTS: usize = 64;
-const PER_SECOND: u64 = 200;
-const SLICE: Duration = Duration::from_secs(3);
-const SLICES: usize = 8;
 const MANY: usize = 100_000;
 
 fn main() {
@@ -47,9 +43,6 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("threads can be created");
     runtime.block_on(async {
-        if runs("pass") {
-            pass().await;
-        }
         if runs("cut") {
             cut().await;
         }
@@ -235,66 +228,6 @@ fn percentile(times: &mut [Duration], of_a_hundred: usize) -> f64 {
 }
 
 /// Measures a fixed rate of requests from many clients, alternately with and without the proxy.
-async fn pass() {
-    let proxied = Proxied::start(200_000);
-    let bodies: Vec<String> = (0..CLIENTS).map(|number| body(number, 40, 100_000)).collect();
-    let bodies = Arc::new(bodies);
-    let clients: Arc<Vec<Client>> = Arc::new((0..CLIENTS).map(|_| Client::default()).collect());
-    let ways = [at(&proxied.upstream().url()), at(&proxied.url)];
-    // Warm up connections and conversations before measuring.
-    for url in &ways {
-        for number in 0..CLIENTS {
-            ask(&clients[number], url, &bodies[number]).await;
-        }
-    }
-    let (mut times, mut busy) = ([Vec::new(), Vec::new()], [Duration::ZERO; 2]);
-    for _ in 0..SLICES {
-        for (at, (url, times)) in ways.iter().zip(&mut times).enumerate() {
-            let cpu = ProcessTime::now();
-            let running: Vec<_> = (0..CLIENTS)
-                .map(|who| {
-                    let (clients, bodies, url) = (clients.clone(), bodies.clone(), url.clone());
-                    tokio::spawn(async move {
-                        // The clients are spread over time; each sends one request at a time.
-                        let pause = Duration::from_secs(CLIENTS as u64) / PER_SECOND as u32;
-                        let begin = Instant::now() + pause * who as u32 / CLIENTS as u32;
-                        let mut ticks = interval_at(begin.into(), pause);
-                        let (end, mut times) = (Instant::now() + SLICE, Vec::new());
-                        while ticks.tick().await.into_std() < end {
-                            times.push(ask(&clients[who], &url, &bodies[who]).await);
-                        }
-                        times
-                    })
-                })
-                .collect();
-            for one in running {
-                times.extend(one.await.expect("no client fails"));
-            }
-            busy[at] += cpu.elapsed();
-        }
-    }
-    let counts = [times[0].len(), times[1].len()];
-    let [mut direct, mut through] = times;
-    println!(
-        "pass: {PER_SECOND} requests/s, {CLIENTS} clients, 100 KB bodies, \
-         alternating every {SLICE:?}"
-    );
-    println!("| time to first byte, ms | p50 | p99 | requests |");
-    println!("|---|--:|--:|--:|");
-    let row = |name: &str, times: &mut Vec<Duration>| {
-        let (half, most) = (percentile(times, 50), percentile(times, 99));
-        println!("| {name} | {half:.2} | {most:.2} | {} |", times.len());
-        (half, most)
-    };
-    let direct = row("without ctx", &mut direct);
-    let through = row("with ctx", &mut through);
-    println!("| added | {:.2} | {:.2} | |", through.0 - direct.0, through.1 - direct.1);
-    let of_one = |at: usize, count: usize| busy[at].as_secs_f64() * 1_000.0 / count as f64;
-    let (without, with) = (of_one(0, counts[0]), of_one(1, counts[1]));
-    println!("CPU ms per request, including clients and provider: {without:.2}, {with:.2}");
-}
-
-/// Returns a coding agent's history of 200,000 tokens.
 fn long(number: usize) -> Vec<serde_json::Value> {
     let mut all: Vec<serde_json::Value> = Vec::new();
     for n in 0..400 {

@@ -11,7 +11,7 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Usage};
 use serde::Serialize;
@@ -81,6 +81,18 @@ pub struct Transcript {
     pub(crate) model: Option<(String, String)>,
     bad_lines: u64,
     bytes: u64,
+    reported: OnceLock<Vec<ReportedAnswer>>,
+}
+
+/// What the provider reported with an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportedAnswer {
+    /// The entry of the answer.
+    pub entry: EntryId,
+    /// The model that wrote it, if it is recorded.
+    pub model: Option<String>,
+    /// The tokens.
+    pub usage: Usage,
 }
 
 /// Statistics of a transcript.
@@ -179,6 +191,7 @@ impl Transcript {
             model: builder.model,
             bad_lines,
             bytes,
+            reported: OnceLock::new(),
         }
     }
 
@@ -267,19 +280,30 @@ impl Transcript {
         items.into_iter().map(|item| item.entry).collect()
     }
 
-    /// Returns every answer of a model, on all branches, in file order, because each was paid for.
-    /// Excludes answers of subagents (Claude Code's sidechains) and those that a client generated.
+    /// Returns what the provider reported with each answer, on all branches, in file order, because each
+    /// was paid for. Excludes answers of subagents (Claude Code's sidechains), those that a client
+    /// generated, and reports that cannot be right. The answers are read once.
     ///
     /// # Errors
     ///
-    /// None at present; later versions may read entries on demand here.
-    pub fn answers(&self) -> Result<Vec<Arc<Entry>>> {
+    /// If an answer cannot be read.
+    pub fn reported(&self) -> Result<&[ReportedAnswer]> {
+        if let Some(known) = self.reported.get() {
+            return Ok(known);
+        }
         let indices = match self.format.0.has_sidechains {
             true => self.path(None)?,
             false => (0..self.entries.len()).collect(),
         };
         let items = self.items(indices.into_iter().filter(|&index| self.is_sent(index)));
-        Ok(items.into_iter().filter(|item| item.request).map(|item| item.entry).collect())
+        let mut reported = Vec::new();
+        for item in items.into_iter().filter(|item| item.request) {
+            let message = item.entry.message()?;
+            let (entry, model) = (item.entry.id().clone(), message.meta.model.clone());
+            let usage = message.meta.usage.filter(Usage::is_plausible);
+            reported.extend(usage.map(|usage| ReportedAnswer { entry, model, usage }));
+        }
+        Ok(self.reported.get_or_init(|| reported))
     }
 
     /// Returns the largest plausible prompt size that the provider reported for the current model.
@@ -289,15 +313,10 @@ impl Transcript {
     /// If an answer cannot be read.
     pub fn largest_prompt(&self) -> Result<Option<u64>> {
         let model = self.model()?.map(|(_, model)| model);
-        let mut largest = None;
-        for entry in self.answers()? {
-            let meta = &entry.message()?.meta;
-            if meta.model.is_none() || meta.model == model {
-                let usage = meta.usage.filter(Usage::is_plausible);
-                largest = largest.max(usage.map(|usage| usage.prompt()));
-            }
-        }
-        Ok(largest)
+        let is_of_model =
+            |answer: &&ReportedAnswer| answer.model.is_none() || answer.model == model;
+        let answers = self.reported()?.iter().filter(is_of_model);
+        Ok(answers.map(|answer| answer.usage.prompt()).max())
     }
 }
 

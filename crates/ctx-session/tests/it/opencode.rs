@@ -95,10 +95,8 @@ fn a_session_reads_as_its_export_with_the_usage_of_every_answer() {
         (header.id.as_deref(), header.cwd.as_deref()),
         (Some(SESSION), Some("/home/ada/shop"))
     );
-    let mut prompts = 0;
-    for answer in transcript.answers().unwrap() {
-        prompts += answer.message().unwrap().meta.usage.unwrap().prompt();
-    }
+    let reported = transcript.reported().unwrap();
+    let prompts: u64 = reported.iter().map(|answer| answer.usage.prompt()).sum();
     // The sums that opencode itself stores: `tokens_input` and `tokens_cache_read`.
     assert_eq!(prompts, 22_726 + 46_112);
     let context = transcript.context(None).unwrap();
