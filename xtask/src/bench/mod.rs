@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::dist;
 use figures::{Figure, Figures, Run};
 
 /// Where the figures are kept from which the page is made.
@@ -53,18 +54,18 @@ struct Programs {
 }
 
 impl Programs {
-    /// Builds the programs as what is shipped is built.
+    /// Builds `ctx` as a release has it, and the program that measures.
     fn build(root: &Path, target: &Path) -> Result<Self> {
+        let ctx = dist::static_binary(root, target)?;
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--profile", "dist", "--locked", "-p", "ctx-cli", "-p", "ctx-limits"])
+            .args(["build", "--profile", "dist", "--locked", "-p", "ctx-limits"])
             .env("CARGO_TARGET_DIR", target)
             // With names, so that a profiler can be attached.
             .env("CARGO_PROFILE_DIST_STRIP", "none")
             .current_dir(root)
             .status()?;
         ensure!(built.success(), "cannot build the programs in {}", root.display());
-        let program = |name: &str| target.join("dist").join(name);
-        Ok(Self { ctx: program("ctx"), limits: program("ctx-limits") })
+        Ok(Self { ctx, limits: target.join("dist/ctx-limits") })
     }
 
     /// Measures the groups, and passes on each figure as soon as it is known.

@@ -17,7 +17,8 @@ const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
 /// Maximum size of the binary for Linux, in bytes.
 const MAX_SIZE: u64 = 25 << 20;
 
-pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
+/// Builds the binary of the workspace in `root`.
+pub(super) fn build(platform: &Platform, root: &Path, target: &Path) -> Result<PathBuf> {
     let is_static = platform.target.ends_with("-musl");
     run(Command::new("rustup").args(["target", "add", platform.target]))?;
     let mut command = if is_static {
@@ -39,7 +40,7 @@ pub(super) fn build(platform: &Platform, target: &Path) -> Result<PathBuf> {
     };
     command.args(["--profile", "dist", "--locked", "--package", "ctx-cli", "--bin", "ctx"]);
     command.args(["--target", platform.target]).arg("--target-dir").arg(target);
-    run(command.current_dir(crate::root()))?;
+    run(command.current_dir(root))?;
     let binary = target.join(platform.target).join("dist").join(platform.program());
     let size = binary.metadata().with_context(|| binary.display().to_string())?.len();
     if is_static && size > MAX_SIZE {

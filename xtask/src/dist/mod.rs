@@ -108,6 +108,11 @@ impl Entry {
     }
 }
 
+/// Builds the static binary for Linux of the workspace in `root`.
+pub(crate) fn static_binary(root: &Path, target: &Path) -> Result<PathBuf> {
+    build::build(&PLATFORMS[0], root, target)
+}
+
 /// Returns the files of a folder, by name, with a prefix before their names.
 fn files(folder: &Path, prefix: &str) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
@@ -156,7 +161,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
     let target = crate::plugins::target()?;
     let binary = match binary {
         Some(file) => file.canonicalize().with_context(|| file.display().to_string())?,
-        None => build::build(platform, &target)?,
+        None => build::build(platform, &crate::root(), &target)?,
     };
     let version = env!("CARGO_PKG_VERSION");
     let notices = notices::notices(platform.target)?;

@@ -78,7 +78,8 @@ pub(super) fn measure(json: &str, counter: &Counter) -> Option<(MessageOutline, 
                 calls.push(Some(id).filter(|id| !id.is_empty())?.into());
             }
             "image" => {
-                (string(block.mime_type)?, string(block.data)?);
+                string(block.mime_type)?;
+                string(block.data)?;
                 count.image(role == Role::User);
             }
             _ => return None,

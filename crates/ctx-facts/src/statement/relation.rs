@@ -166,8 +166,8 @@ impl<'a> Comparison<'a> {
 
     /// Whether a part that only one of them has and a part that only the other has are related so.
     fn differ(&self, are: fn(&Part, &Part) -> bool) -> bool {
-        let mut missing = self.old.only_here(self.new);
-        missing.any(|old| self.new.only_here(self.old).any(|new| are(old, new)))
+        let added: Vec<_> = self.new.only_here(self.old).collect();
+        self.old.only_here(self.new).any(|old| added.iter().any(|new| are(old, new)))
     }
 
     /// Whether what the earlier statement says of its subject is all that differs.
