@@ -6,7 +6,7 @@
 //! - `cargo xtask dist [--tar] [--wheel] [--npm] [--binary FILE] [--target TRIPLE] [--out DIR]
 //!   [--base-url URL]` writes the files of a release into `target/dist`: archive, wheel, packages of npm,
 //!   installers, each with its checksum. The default is all of them, of a static binary that it builds.
-//! - `cargo xtask bench [GROUP...] [--quick] [--against REV]` measures ctx beside its limits and its
+//! - `cargo xtask bench [GROUP...] [--quick] [--no-build] [--against REV]` measures ctx beside its limits and its
 //!   peers, and writes docs/benchmarks.md; with a revision, it compares this tree with it.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.

@@ -280,7 +280,7 @@ fn idle(
 
 /// Returns the first request of a client.
 fn first_body(number: usize) -> Bytes {
-    let task = format!("Task {number}: ").to_owned() + &"find why the build fails. ".repeat(40);
+    let task = format!("Task {number}: ") + &"find why the build fails. ".repeat(40);
     let messages = json!([
         { "role": "system", "content": "You are a coding agent. Be brief." },
         { "role": "user", "content": task },

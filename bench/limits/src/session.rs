@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use cpu_time::ProcessTime;
-use ctx_core::{Counter, CounterKind, RawJson, Timestamp, Tokens};
+use ctx_core::{Block, Counter, CounterKind, RawJson, Timestamp, Tokens};
 use ctx_session::{Durability, LogOptions, NewEntry, SessionLog, Transcript};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,6 +78,12 @@ fn repeat(source: &Path, target: &Path, megabytes: f64) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// Returns a part of what a process took.
+type Part = fn(&Taken) -> f64;
+
+/// Reads a session, and returns a number that depends on all of it.
+type Job = fn(&Path) -> Result<u64>;
+
 /// `ctx status`, beside pi and beside a program that does nothing but find the ids.
 fn cold(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let binary = ctx()?;
@@ -100,7 +106,7 @@ fn cold(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -
     let median = |side: &[Taken], of: fn(&Taken) -> f64| {
         crate::figure::quantile(&mut side.iter().map(of).collect::<Vec<_>>(), 0.5)
     };
-    let parts: [(&str, &'static str, fn(&Taken) -> f64); 3] = [
+    let parts: [(&str, &'static str, Part); 3] = [
         ("CPU", "ms", |taken| taken.cpu_ms),
         ("time", "ms", |taken| taken.wall_ms),
         ("peak", "MiB", |taken| taken.peak_mib),
@@ -178,7 +184,7 @@ struct PiRounds {
 fn warm(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let scan = || cpu_ms(|| scan(file));
     let rounds = effort.rounds(if size > 50.0 { 5 } else { 9 });
-    let jobs: [(&str, &str, fn(&Path) -> Result<u64>); 2] = [
+    let jobs: [(&str, &str, Job); 2] = [
         ("open", "open, and rebuild the context", open),
         ("count", "the same, and count every message", |file| count(file, CounterKind::Chars4)),
     ];
@@ -207,7 +213,7 @@ fn counters(effort: Effort, file: &Path, print: &mut dyn FnMut(Figure)) -> Resul
     let context = Transcript::open(file)?.context(None)?;
     let messages: Vec<_> =
         context.entries.iter().map(|entry| entry.message()).collect::<ctx_core::Result<_>>()?;
-    let text: Vec<_> = messages.iter().map(|message| message.plain_text()).collect();
+    let text: Vec<_> = messages.iter().flat_map(|message| texts(&message.blocks)).collect();
     let count = |kind| {
         let counter = Counter::new(kind);
         cpu_ms(|| Ok(text.iter().map(|text| counter.text(text).get()).sum::<u64>()))
@@ -242,6 +248,21 @@ fn counters(effort: Effort, file: &Path, print: &mut dyn FnMut(Figure)) -> Resul
             .goal(Goal::OfPeer(1.0)),
     );
     Ok(())
+}
+
+/// Returns the texts in blocks, those of results too.
+fn texts(blocks: &[Block]) -> Vec<&str> {
+    let mut all = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Text { text } => all.push(text.as_str()),
+            Block::Thinking { thinking, .. } => all.push(thinking.as_str()),
+            Block::ToolCall(call) => all.push(call.arguments.as_str()),
+            Block::ToolResult(result) => all.extend(texts(&result.content)),
+            Block::Image(_) | Block::Bash(_) | Block::Opaque { .. } => {}
+        }
+    }
+    all
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! Compares two revisions on one machine.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -54,19 +55,21 @@ pub(super) fn run(root: &Path, asked: &Asked, new: &Programs, revision: &str) ->
             })?;
         }
     }
-    println!("| figure | {revision} | this tree | ratio |\n|---|--:|--:|--:|");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "| figure | {revision} | this tree | ratio |\n|---|--:|--:|--:|")?;
     let mut worse = Vec::new();
     for (id, (figure, [new, old])) in &mut all {
         let (new, old) = (median(new), median(old));
         if let (Some(new), Some(old)) = (new, old) {
             let ratio = new / old;
-            println!(
+            writeln!(
+                out,
                 "| {} | {} | {} {} | {ratio:.2} |",
                 figure.what,
                 digits(old),
                 digits(new),
                 figure.unit
-            );
+            )?;
             if ratio > TOLERATED {
                 worse.push(format!("{id} ({ratio:.2})"));
             }

@@ -90,9 +90,9 @@ impl Figures {
     }
 
     /// Replaces the groups that a run measured.
-    pub(super) fn add(&mut self, run: Run, measured: Vec<Figure>) {
+    pub(super) fn add(&mut self, run: &Run, measured: Vec<Figure>) {
         for figure in measured {
-            let of_run = |group: &&mut Group| group.name == figure.group && group.run.is(&run);
+            let of_run = |group: &&mut Group| group.name == figure.group && group.run.is(run);
             match self.groups.iter_mut().find(of_run) {
                 Some(group) => group.figures.push(figure),
                 None => {

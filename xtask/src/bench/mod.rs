@@ -5,7 +5,7 @@ mod chart;
 mod figures;
 mod page;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,22 +22,25 @@ struct Asked {
     /// The groups; all of them if it is empty.
     groups: Vec<String>,
     is_quick: bool,
+    /// Whether the programs are built first.
+    builds: bool,
     /// The revision to compare with.
     against: Option<String>,
 }
 
 impl Asked {
     fn of(mut args: impl Iterator<Item = String>) -> Result<Self> {
-        let mut asked = Self { groups: Vec::new(), is_quick: false, against: None };
+        let mut asked = Self { groups: Vec::new(), is_quick: false, builds: true, against: None };
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--quick" => asked.is_quick = true,
+                "--no-build" => asked.builds = false,
                 "--against" => {
                     asked.against = Some(args.next().context("--against needs a revision")?);
                 }
                 flag if flag.starts_with('-') => {
                     bail!(
-                        "unknown flag {flag}: usage: cargo xtask bench [GROUP...] [--quick] [--against REV]"
+                        "unknown flag {flag}: usage: cargo xtask bench [GROUP...] [--quick] [--no-build] [--against REV]"
                     )
                 }
                 _ => asked.groups.push(arg),
@@ -65,7 +68,13 @@ impl Programs {
             .current_dir(root)
             .status()?;
         ensure!(built.success(), "cannot build the programs in {}", root.display());
-        Ok(Self { ctx, limits: target.join("dist/ctx-limits") })
+        Ok(Self { ctx, ..Self::in_folder(target) })
+    }
+
+    /// Returns the programs as they were built before.
+    fn in_folder(target: &Path) -> Self {
+        let ctx = target.join("x86_64-unknown-linux-musl/dist/ctx");
+        Self { ctx, limits: target.join("dist/ctx-limits") }
     }
 
     /// Measures the groups, and passes on each figure as soon as it is known.
@@ -91,14 +100,17 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
     let asked = Asked::of(args)?;
     install_peers(root)?;
     let target = root.join("target");
-    let programs = Programs::build(root, &target)?;
+    let programs = match asked.builds {
+        true => Programs::build(root, &target)?,
+        false => Programs::in_folder(&target),
+    };
     if let Some(revision) = &asked.against {
         return against::run(root, &asked, &programs, revision);
     }
     let run = Run::now(root)?;
     let mut measured = Vec::new();
     programs.measure(&asked, |figure| {
-        eprintln!("{}", page::line(&figure));
+        say(&page::line(&figure));
         measured.push(figure);
     })?;
     // A quick run only shows that everything works.
@@ -106,9 +118,15 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
         return Ok(());
     }
     let mut figures = Figures::read(&root.join(FIGURES))?;
-    figures.add(run, measured);
+    figures.add(&run, measured);
     figures.write(&root.join(FIGURES))?;
     page::write(root, &figures)
+}
+
+/// Says how far the work is.
+fn say(line: &str) {
+    // That nobody reads it is no error.
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Installs the peers that npm has.
@@ -122,10 +140,10 @@ fn install_peers(root: &Path) -> Result<()> {
         .current_dir(&folder)
         .status();
     if !installed.is_ok_and(|status| status.success()) {
-        eprintln!(
+        say(&format!(
             "warning: npm cannot install pi in {}: its figures are left out",
             folder.display()
-        );
+        ));
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(super) fn write(root: &Path, figures: &Figures) -> Result<()> {
     }
     std::fs::write(root.join(PAGE), page)?;
     chart::write(&root.join(CHART), figures)?;
-    eprintln!("{PAGE} is written");
+    super::say(&format!("{PAGE} is written"));
     Ok(())
 }
 
@@ -68,10 +68,14 @@ fn table(page: &mut String, group: &Group) -> Result<()> {
                 None => seen.push((beside.name, vec![&figure.what])),
             }
         }
-        let one = seen.len() == 1;
-        for (name, figures) in seen {
-            let of = if one { String::new() } else { format!(" of *{}*", figures.join("*, *")) };
-            names.push(format!("- The {kind}{of}: {name}."));
+        // The usual one needs no list of figures.
+        seen.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
+        for (at, (name, figures)) in seen.iter().enumerate() {
+            names.push(match at {
+                0 if seen.len() == 1 => format!("- The {kind}: {name}."),
+                0 => format!("- The {kind}, if no other is named here: {name}."),
+                _ => format!("- The {kind} of *{}*: {name}.", figures.join("*, *")),
+            });
         }
     }
     write!(page, "\n{}", names.join("\n"))?;

@@ -168,7 +168,8 @@ fn opening(effort: Effort, store: &Store, name: &str, print: &mut dyn FnMut(Figu
         let figure = figure.beside_limit(limit, quantile(&mut read, 0.5));
         let is_goal = is_large && with == With::Vectors;
         print(if is_goal { figure.goal(Goal::AtMost(0.5)) } else { figure });
-        let sizes: [(&str, &str, fn(&super::store::Opened) -> Option<f64>); 3] = [
+        type Size = fn(&super::store::Opened) -> Option<f64>;
+        let sizes: [(&str, &str, Size); 3] = [
             ("resident", "memory of that process", |opened| opened.resident_mib),
             ("anonymous", "of it not pages of files", |opened| opened.anonymous_mib),
             ("peak", "its most at any time", |opened| opened.peak_mib),
