@@ -10,9 +10,8 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::Effort;
-use crate::figure::{Figure, Goal};
+use crate::figure::{Figure, Goal, cpu_s};
 use crate::process::{self, ctx};
-use crate::requests::cpu_s;
 use crate::session;
 
 /// With `nothing`, which is always there, eight arms.

@@ -1,6 +1,7 @@
 //! Figures, and how they are measured.
 
 use anyhow::Result;
+use cpu_time::ProcessTime;
 use serde::Serialize;
 
 /// A measured figure of ctx, beside those that it is compared with in the same run.
@@ -89,6 +90,13 @@ pub(crate) fn medians<const N: usize>(rounds: usize, mut sides: [Side<'_>; N]) -
         }
     }
     Ok(all.map(|mut figures| quantile(&mut figures, 0.5)))
+}
+
+/// Returns the CPU seconds of a call, and its result, so that dropping it is not measured.
+pub(crate) fn cpu_s<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
+    let started = ProcessTime::now();
+    let made = work()?;
+    Ok((started.elapsed().as_secs_f64(), made))
 }
 
 /// Returns the figure below which this share of them is; 0 if there are none.

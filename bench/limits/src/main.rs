@@ -29,6 +29,12 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
+    /// Whether what takes many minutes is measured too: `CTX_LIMITS_LARGE=1`.
+    pub(crate) fn is_large(self) -> bool {
+        let is_set = || std::env::var_os("CTX_LIMITS_LARGE").is_some_and(|value| value == "1");
+        !self.is_quick && is_set()
+    }
+
     pub(crate) fn rounds(self, rounds: usize) -> usize {
         if self.is_quick { 1 } else { rounds }
     }

@@ -1,5 +1,6 @@
 //! Whole processes: what they take, and what they answer.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -31,6 +32,13 @@ pub(crate) fn run(command: &mut Command) -> Result<Taken> {
     let cpu = used.rusage.utime + used.rusage.stime;
     let peak_mib = used.rusage.maxrss as f64 / f64::from(1 << 20);
     Ok(Taken { cpu_ms: cpu.as_secs_f64() * 1e3, wall_ms, peak_mib })
+}
+
+/// Returns a size of a process in MiB, by its name in `/proc/PID/status`; `None` if the system has none.
+pub(crate) fn size_mib(process: impl Display, name: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1_024.0)
 }
 
 /// Returns the JSON on the last line of a program's output.

@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-use cpu_time::ProcessTime;
 use ctx_config::Config;
 use ctx_core::{
     AssembleRequest, Block, ContextEngine, ContextView, Counter, Entry, Message, RawJson, Role,
@@ -23,9 +22,12 @@ use ctx_testkit::{Sample, entries};
 use futures_executor::block_on;
 
 use crate::Effort;
-use crate::figure::{Figure, Goal, Side, medians};
+use crate::figure::{Figure, Goal, Side, cpu_s, medians};
 
 const WINDOW: Tokens = Tokens(128_000);
+
+/// The time of all requests.
+const NOW: Timestamp = Timestamp(1_767_700_000_000);
 
 const PARSE: &str = "`serde_json`: each message parsed once";
 
@@ -33,13 +35,6 @@ pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<(
     one_request(effort, print)?;
     replays(effort, print)?;
     compactions(effort, print)
-}
-
-/// Returns the CPU seconds of a call, and its result, so that dropping it is not measured.
-pub(crate) fn cpu_s<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
-    let started = ProcessTime::now();
-    let made = work()?;
-    Ok((started.elapsed().as_secs_f64(), made))
 }
 
 /// Messages as JSON.
@@ -66,17 +61,18 @@ fn ledger() -> TokenLedger {
     TokenLedger::new(Counter::default(), WINDOW, Tokens(20_000))
 }
 
-fn assemble(
+/// Appends messages to a view, and assembles the next request of the session `now` at a time.
+pub(crate) fn assemble(
     engine: &dyn ContextEngine,
     mut view: ContextView,
     new: &[Arc<Entry>],
+    at: Timestamp,
 ) -> Result<ContextView> {
     for entry in new {
         view.append(entry.clone())?;
     }
-    let turn = TurnContext::at(Timestamp(1_767_700_000_000));
-    let request = AssembleRequest { session_id: String::new(), view, turn };
-    let mut view = block_on(engine.assemble(request))?.view;
+    let request = AssembleRequest { session_id: "now".into(), view, turn: TurnContext::at(at) };
+    let mut view = block_on(engine.assemble(request))?.into_view();
     view.finish()?;
     Ok(view)
 }
@@ -93,7 +89,8 @@ fn one_request(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let texts = texts(&messages)?;
     let cold = || {
         let entries = entries(messages.clone());
-        let (seconds, _view) = cpu_s(|| assemble(&*engine, ContextView::new(ledger()), &entries))?;
+        let (seconds, _view) =
+            cpu_s(|| assemble(&*engine, ContextView::new(ledger()), &entries, NOW))?;
         Ok(seconds * 1e3)
     };
     let parse = || Ok(parse_s(&texts)? * 1e3);
@@ -108,10 +105,10 @@ fn one_request(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
         for _ in 0..TURNS {
             let mut all = entries(messages.clone());
             let new = all.split_off(old);
-            open.push((assemble(&*engine, ContextView::new(ledger()), &all)?, new));
+            open.push((assemble(&*engine, ContextView::new(ledger()), &all, NOW)?, new));
         }
         let assembled =
-            || open.into_iter().map(|(view, new)| assemble(&*engine, view, &new)).collect();
+            || open.into_iter().map(|(view, new)| assemble(&*engine, view, &new, NOW)).collect();
         let (seconds, _views) = cpu_s::<Vec<ContextView>>(assembled)?;
         Ok(seconds * 1e6 / TURNS as f64)
     };

@@ -18,9 +18,8 @@ use ctx_session::{Home, SessionEntry, SessionStore, clock};
 use serde_json::json;
 
 use crate::Effort;
-use crate::figure::{Figure, quantile};
+use crate::figure::{Figure, cpu_s, quantile};
 use crate::process;
-use crate::requests::cpu_s;
 
 /// A compaction is due after a few hundred turns.
 const WINDOW: u32 = 64_000;
@@ -49,8 +48,7 @@ pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<(
         tokio.block_on(by_length(length, turns, limit, print))?;
     }
     // Opening ten thousand sessions takes minutes.
-    let is_large = std::env::var_os("CTX_LIMITS_LARGE").is_some_and(|value| value == "1");
-    let most = if is_large { few } else { few.min(3) };
+    let most = if effort.is_large() { few } else { few.min(3) };
     for sessions in [1, 100, 1_000, 10_000].into_iter().take(most) {
         tokio.block_on(by_sessions(sessions, limit, print))?;
     }

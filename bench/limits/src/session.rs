@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use cpu_time::ProcessTime;
 use ctx_core::{Block, Counter, CounterKind, RawJson, Timestamp, Tokens};
 use ctx_session::{Durability, LogOptions, NewEntry, SessionLog, Transcript};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Effort;
-use crate::figure::{Figure, Goal, Side, medians};
+use crate::figure::{Figure, Goal, Side, cpu_s, medians, quantile};
 use crate::process::{self, Taken, answer, ctx, pi};
 
 /// The sizes of the sessions, in MB.
@@ -104,7 +103,7 @@ fn cold(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -
         }
     }
     let median = |side: &[Taken], of: fn(&Taken) -> f64| {
-        crate::figure::quantile(&mut side.iter().map(of).collect::<Vec<_>>(), 0.5)
+        quantile(&mut side.iter().map(of).collect::<Vec<_>>(), 0.5)
     };
     let parts: [(&str, &'static str, Part); 3] = [
         ("CPU", "ms", |taken| taken.cpu_ms),
@@ -169,9 +168,7 @@ fn count(file: &Path, kind: CounterKind) -> Result<u64> {
 
 /// Returns the CPU time of a call in milliseconds.
 fn cpu_ms<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
-    let started = ProcessTime::now();
-    work()?;
-    Ok(started.elapsed().as_secs_f64() * 1e3)
+    Ok(cpu_s(work)?.0 * 1e3)
 }
 
 #[derive(Deserialize)]
@@ -197,7 +194,7 @@ fn warm(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -
             let mut theirs: PiRounds = answer(pi.arg(job).arg(file).arg((rounds + 2).to_string()))?;
             ensure!(theirs.result == work(file)?, "pi and ctx do not agree about {job}");
             theirs.cpu_ms.drain(..2);
-            figure = figure.beside_peer("pi", crate::figure::quantile(&mut theirs.cpu_ms, 0.5));
+            figure = figure.beside_peer("pi", quantile(&mut theirs.cpu_ms, 0.5));
         }
         figure = figure.beside_limit(SCAN, limit);
         if job == "count" && size == SIZES[2] {

@@ -4,20 +4,14 @@ use std::collections::HashMap;
 
 use ctx_core::{EntryId, Result, Tokens, Usage};
 use ctx_model::{Catalogue, Prices};
-use ctx_session::Transcript;
+use ctx_session::{ReportedAnswer, Transcript};
 use serde::Serialize;
 
 /// The usage that the provider reported for each answer of a session.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedUsage {
-    answers: Vec<RecordedAnswer>,
+    answers: Vec<ReportedAnswer>,
     by_entry: HashMap<EntryId, usize>,
-}
-
-#[derive(Clone, Debug)]
-struct RecordedAnswer {
-    usage: Usage,
-    model: Option<String>,
 }
 
 /// Sums of the reported usage over all requests of a session. Requests of abandoned branches are
@@ -50,13 +44,9 @@ impl RecordedUsage {
     ///
     /// Errors of reading a message.
     pub fn of(transcript: &Transcript) -> Result<Self> {
-        let mut recorded = Self::default();
-        for answer in transcript.reported()? {
-            recorded.by_entry.insert(answer.entry.clone(), recorded.answers.len());
-            let (usage, model) = (answer.usage, answer.model.clone());
-            recorded.answers.push(RecordedAnswer { usage, model });
-        }
-        Ok(recorded)
+        let answers = transcript.reported()?.to_vec();
+        let places = answers.iter().enumerate().map(|(at, answer)| (answer.entry.clone(), at));
+        Ok(Self { by_entry: places.collect(), answers })
     }
 
     /// Returns the usage reported with the answer `entry`.
@@ -71,7 +61,7 @@ impl RecordedUsage {
 
     /// Returns the cost of the answer `entry` in USD, priced as in [`totals`](Self::totals).
     pub fn cost(&self, entry: &EntryId, default: (Option<&str>, Option<Prices>)) -> Option<f64> {
-        self.answers.get(*self.by_entry.get(entry)?)?.cost(default)
+        cost_of(self.answers.get(*self.by_entry.get(entry)?)?, default)
     }
 
     /// Returns the share of cache writes that the provider kept for an hour.
@@ -101,17 +91,18 @@ impl RecordedUsage {
             totals.output_tokens += usage.output.min(Usage::MAX);
             totals.largest = totals.largest.max(prompt);
             totals.over_limit += usize::from(prompt > limit.get());
-            cost = cost.zip(answer.cost(default)).map(|(sum, cost)| sum + cost);
+            cost = cost.zip(cost_of(answer, default)).map(|(sum, cost)| sum + cost);
         }
         (totals.requests > 0).then_some(RecordedTotals { cost_usd: cost, ..totals })
     }
 }
 
-impl RecordedAnswer {
-    fn cost(&self, (model, prices): (Option<&str>, Option<Prices>)) -> Option<f64> {
-        let own = self.model.as_deref().filter(|own| Some(*own) != model);
-        let catalogued = own.and_then(|own| Catalogue::embedded().find(own));
-        let prices = catalogued.map(|model| model.prices).or(prices)?;
-        Some(prices.cost(&self.usage).0)
-    }
+fn cost_of(
+    answer: &ReportedAnswer,
+    (model, prices): (Option<&str>, Option<Prices>),
+) -> Option<f64> {
+    let own = answer.model.as_deref().filter(|own| Some(*own) != model);
+    let catalogued = own.and_then(|own| Catalogue::embedded().find(own));
+    let prices = catalogued.map(|model| model.prices).or(prices)?;
+    Some(prices.cost(&answer.usage).0)
 }

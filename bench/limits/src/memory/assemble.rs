@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use ctx_config::Config;
 use ctx_core::{
-    AssembleRequest, ContextEngine, ContextView, Counter, Entry, MemoryStore, Message, NodeState,
-    RecallRequest, Role, Services, TokenLedger, Tokens, TurnContext,
+    ContextEngine, ContextView, Counter, Entry, MemoryStore, Message, NodeState, RecallRequest,
+    Role, Services, TokenLedger, Tokens,
 };
 use ctx_engine_registry::{BuildContext, Registry};
 // The layers register themselves, and only if they are linked.
@@ -20,6 +20,7 @@ use super::corpus::{QUESTIONS, asked, questions};
 use super::turn::now;
 use crate::Effort;
 use crate::figure::{Figure, Goal, Side, medians};
+use crate::requests::assemble;
 
 /// The session of 200,000 tokens fits, and is not compacted.
 const WINDOW: Tokens = Tokens(300_000);
@@ -111,22 +112,8 @@ fn one_more(
     new: &[Arc<Entry>],
 ) -> Result<(f64, ContextView)> {
     let ledger = TokenLedger::new(Counter::default(), WINDOW, Tokens(20_000));
-    let view = assemble(engine, ContextView::new(ledger), old)?;
+    let view = assemble(engine, ContextView::new(ledger), old, now())?;
     let started = Instant::now();
-    let view = assemble(engine, view, new)?;
+    let view = assemble(engine, view, new, now())?;
     Ok((started.elapsed().as_secs_f64() * 1e3, view))
-}
-
-fn assemble(
-    engine: &dyn ContextEngine,
-    mut view: ContextView,
-    new: &[Arc<Entry>],
-) -> Result<ContextView> {
-    for entry in new {
-        view.append(entry.clone())?;
-    }
-    let request = AssembleRequest { session_id: "now".into(), view, turn: TurnContext::at(now()) };
-    let mut view = block_on(engine.assemble(request))?.into_view();
-    view.finish()?;
-    Ok(view)
 }

@@ -21,8 +21,7 @@ use crate::figure::Figure;
 const SIZES: [usize; 3] = [20_000, 1_000_000, 3_000_000];
 
 pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
-    let is_large = std::env::var_os("CTX_LIMITS_LARGE").is_some_and(|value| value == "1");
-    let sizes = if is_large && !effort.is_quick { SIZES.len() } else { 1 };
+    let sizes = if effort.is_large() { SIZES.len() } else { 1 };
     for count in &SIZES[..sizes] {
         search::measure(effort, *count, print)?;
     }

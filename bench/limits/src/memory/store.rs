@@ -241,11 +241,7 @@ pub(super) fn child(folder: &Path, with: &str) -> Result<()> {
     for n in 0..questions.len() {
         search(n)?;
     }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mib = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1_024.0)
-    };
+    let mib = |name| process::size_mib("self", name);
     let opened = Opened {
         seconds,
         resident_mib: mib("VmRSS"),

@@ -79,10 +79,7 @@ impl Server {
 
     /// Returns its resident memory.
     pub(super) fn memory_mib(&self) -> Result<f64> {
-        let text = self.file("status")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse::<f64>()?;
-        Ok(kib / 1_024.0)
+        process::size_mib(self.process.id(), "VmRSS").context("its memory is not known")
     }
 
     /// Checks that so many clients are connected.
