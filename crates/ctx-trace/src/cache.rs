@@ -3,10 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{CompactionRecord, Record, SessionInfo, SessionTrace, TraceLimits};
 
 /// The position of a record in its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordPosition {
     pub(super) offset: u64,
     pub(super) length: u32,

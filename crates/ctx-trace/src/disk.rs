@@ -9,9 +9,9 @@ use std::{fs, thread};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_disk::lru::{self, LruFiles, file_of, id_of, unwritable};
-use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
+use super::line::{LastRecords, TraceLine, read_record};
 use super::{Record, SessionInfo, SessionTrace, StoredRecords};
 
 /// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
@@ -20,16 +20,6 @@ const WAITING: usize = 256;
 
 /// Maximum line length; longer lines are invalid.
 const MAX_LINE: u64 = 64 << 20;
-
-/// A line of a file.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum TraceLine {
-    Session(SessionInfo),
-    Record(Box<Record>),
-    /// The earlier compaction with that entry was undone.
-    Undone(String),
-}
 
 pub(super) enum WriteTask {
     Begin(Arc<SessionInfo>),
@@ -65,8 +55,8 @@ impl TraceDisk {
         let (work, tasks) = sync_channel(WAITING);
         let status = Arc::<WriterStatus>::default();
         let (folder_, status_) = (folder.clone(), status.clone());
-        let mut writer =
-            Writer { folder: folder_, most, cache, files: LruFiles::default(), status: status_ };
+        let (files, last) = (LruFiles::default(), LastRecords::default());
+        let mut writer = Writer { folder: folder_, most, cache, files, last, status: status_ };
         thread::Builder::new()
             .name("ctx-trace".to_owned())
             .spawn(move || writer.run(&tasks))
@@ -99,24 +89,18 @@ impl TraceDisk {
     /// Reads a record.
     pub(super) fn read(&self, session: &str, position: RecordPosition) -> Result<Record> {
         let path = file_of(&self.folder, session);
-        let failed = |kind, what: &'static str| {
-            let path = path.display().to_string();
-            move || {
-                Error::new(kind, what)
-                    .with("path", path)
-                    .hint("records are for inspection only: the file can be deleted")
-            }
-        };
-        let line = ctx_disk::open(&path)
-            .and_then(|file| ctx_disk::read_at(&file, position.offset, position.length.into()))
-            .map_err(|error| failed(ErrorKind::Io, "cannot read a record")().source(error))?;
-        match serde_json::from_slice(&line) {
-            Ok(TraceLine::Record(record)) => Ok(*record),
-            Ok(TraceLine::Session(_) | TraceLine::Undone(_)) => {
-                Err(failed(ErrorKind::Corrupt, "invalid record")())
-            }
-            Err(error) => Err(failed(ErrorKind::Corrupt, "damaged record")().source(error)),
-        }
+        ctx_disk::open(&path).and_then(|file| read_record(&file, position)).map_err(|error| {
+            let (kind, what) = match error.kind() {
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                    (ErrorKind::Corrupt, "damaged record")
+                }
+                _ => (ErrorKind::Io, "cannot read a record"),
+            };
+            Error::new(kind, what)
+                .with("path", path.display())
+                .hint("records are for inspection only: the file can be deleted")
+                .source(error)
+        })
     }
 
     /// Queues a write. The write is lost if the queue is full.
@@ -139,6 +123,7 @@ struct Writer {
     most: u64,
     cache: Arc<Mutex<RecordCache>>,
     files: LruFiles,
+    last: LastRecords,
     status: Arc<WriterStatus>,
 }
 
@@ -159,7 +144,10 @@ impl Writer {
                 }
                 WriteTask::Add(record) => {
                     let (id, number) = (record.session.clone(), record.number);
-                    if let Some(position) = self.append(&id, &TraceLine::Record(record)) {
+                    let mut last = std::mem::take(&mut self.last);
+                    let position = last.write(record, |line| self.append(&id, line));
+                    self.last = last;
+                    if let Some(position) = position {
                         self.cache().set_position(&id, number, position);
                     }
                     self.bound(&id);
@@ -199,6 +187,7 @@ impl Writer {
     fn bound(&mut self, in_use: &str) {
         for id in self.files.evict(self.most, usize::MAX, in_use) {
             let _ = fs::remove_file(file_of(&self.folder, &id));
+            self.last.remove(&id);
             self.cache().remove(&id);
         }
         // If the file in use is too large by itself, it is deleted too; its sizes stay in memory.
@@ -211,6 +200,7 @@ impl Writer {
     fn remove(&mut self, id: &str) {
         let _ = fs::remove_file(file_of(&self.folder, id));
         self.files.remove(id);
+        self.last.remove(id);
     }
 
     fn cache(&self) -> MutexGuard<'_, RecordCache> {
@@ -282,7 +272,9 @@ fn read_all(path: &Path, id: &str, keep: fn(Record) -> Record) -> io::Result<Tra
         }
         match serde_json::from_slice(&line) {
             Ok(TraceLine::Session(known)) if known.id == id => info = known,
-            Ok(TraceLine::Record(record)) if record.session == id => {
+            Ok(TraceLine::Record(record) | TraceLine::Next { record, .. })
+                if record.session == id =>
+            {
                 let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
                 rows.push((keep(*record), RecordPosition { offset, length }));
             }

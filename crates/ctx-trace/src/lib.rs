@@ -10,6 +10,7 @@
 
 mod cache;
 mod disk;
+mod line;
 mod record;
 pub mod stats;
 

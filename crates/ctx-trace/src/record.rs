@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use ctx_core::text::head_bytes;
@@ -269,7 +270,7 @@ fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
 }
 
 /// An entry of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryRecord {
     /// Its id.
@@ -336,6 +337,12 @@ impl PartialEq for Preview {
 }
 
 impl Eq for Preview {}
+
+impl Hash for Preview {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text().hash(state);
+    }
+}
 
 impl Serialize for Preview {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -144,3 +144,54 @@ fn settled_records_are_on_disk() {
     let text = std::fs::read_to_string(home.path().join("a-0.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 9);
 }
+
+#[test]
+fn entries_that_the_last_record_has_too_are_written_once_and_read_again() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
+    let entry = |id: usize, begins: &str| EntryRecord {
+        entry: format!("{id:08}").into(),
+        begins: begins.repeat(10).into(),
+        ..record("a", 0).entries.remove(0)
+    };
+    let mut entries = Vec::new();
+    let mut written = Vec::new();
+    for number in 0..100u64 {
+        match number % 10 {
+            // A compaction, a changed entry, nothing new.
+            7 => drop(entries.drain(..entries.len() / 2)),
+            8 => entries[number as usize / 20] = entry(number as usize, "changed"),
+            9 => {}
+            _ => entries.extend((0..4).map(|n| entry(1_000 + 4 * number as usize + n, "new"))),
+        }
+        let record = Record { entries: entries.clone(), ..record("a", number) };
+        written.push(record.clone());
+        trace.add(record);
+        trace.settle();
+    }
+    for record in &written {
+        let read = trace.record("a", record.number).unwrap().unwrap();
+        assert_eq!(read.entries, record.entries, "{}", record.number);
+    }
+    let whole: usize = written.iter().map(|r| serde_json::to_vec(r).unwrap().len()).sum();
+    let bytes = std::fs::metadata(home.path().join("a.jsonl")).unwrap().len();
+    assert!(bytes < whole as u64 / 2, "{bytes} of {whole} bytes");
+    drop(trace);
+    let again = Trace::at(home.path(), TraceLimits::default()).unwrap();
+    again.settle();
+    assert_eq!(again.record("a", 99).unwrap().unwrap().entries, written[99].entries);
+}
+
+#[test]
+fn a_record_that_refers_to_a_later_line_is_damaged() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.jsonl");
+    let record = serde_json::to_value(record("a", 0)).unwrap();
+    let base = serde_json::json!({ "offset": 0, "length": 9_999 });
+    let line = serde_json::json!({ "next": { "base": base, "same": 1, "record": record } });
+    std::fs::write(&path, format!("{line}\n")).unwrap();
+    let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
+    trace.settle();
+    let error = trace.record("a", 0).unwrap_err();
+    assert_eq!(error.kind(), ctx_core::ErrorKind::Corrupt);
+}

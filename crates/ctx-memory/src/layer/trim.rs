@@ -72,7 +72,8 @@ fn rows(view: &ContextView, query: &str, keep_recent: usize) -> Result<Vec<Optio
     let is_protected = |at: usize, node: &Node| {
         at >= recent || view.is_protected(at) || node.state() == NodeState::Inserted
     };
-    let (mut rows, mut words) = (Vec::new(), Delta::default());
+    let terms = terms_of(query);
+    let (mut rows, mut words) = (Vec::new(), Delta::for_query(&terms));
     for (at, node) in view.nodes().iter().enumerate() {
         let protected = is_protected(at, node);
         if node.is_live() && !protected {
@@ -83,7 +84,7 @@ fn rows(view: &ContextView, query: &str, keep_recent: usize) -> Result<Vec<Optio
         rows.push(node.is_live().then_some(TrimRow { tokens, group, protected, score: 0.0 }));
     }
     let mut scores = vec![0.0; rows.len()];
-    score(&terms_of(query), &[&words], BM25, &mut scores);
+    score(&terms, &[&words], BM25, &mut scores);
     for (row, score) in rows.iter_mut().zip(scores) {
         if let Some(row) = row {
             row.score = score;

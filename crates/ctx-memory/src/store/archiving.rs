@@ -55,13 +55,23 @@ impl Shared {
         queue.has_worker = thread.spawn(work).is_ok();
     }
 
-    /// Archives the queued messages and returns when they are on disk. A message that cannot be
-    /// read is reported and stays in its transcript.
+    /// Archives the queued messages and returns when they are on disk.
     ///
     /// # Errors
     ///
-    /// If the archive cannot be opened or written. The messages keep waiting.
+    /// As [`Self::insert_queued`]; or if the archive cannot be synced.
     pub(super) fn work(&self) -> Result<()> {
+        self.insert_queued()?;
+        self.memory.flush()
+    }
+
+    /// Archives the queued messages: they can be found, and may not be on disk yet. A message that
+    /// cannot be read is reported and stays in its transcript.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be opened. The messages keep waiting.
+    pub(super) fn insert_queued(&self) -> Result<()> {
         let _working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = self.memory.inner.ensure_open() {
             self.queue().has_worker = false;
@@ -78,7 +88,7 @@ impl Shared {
             }
         }
         self.learn(&archived);
-        self.memory.flush()
+        Ok(())
     }
 
     /// Returns the next message. A worker that gets `None` is done.

@@ -40,8 +40,9 @@ impl Shared {
         };
         let shared = self.clone();
         let work = move || {
-            // The archiving thread reports errors.
-            shared.work().ok();
+            // The archiving thread reports errors, and writes to disk. While it does, what other
+            // processes archived may be found one recall later.
+            shared.insert_queued().and_then(|()| shared.memory.refresh()).ok();
             let passages = shared.passages(&request, vector.as_deref())?;
             let facts = shared.facts(&request, &mut warnings);
             warnings.extend(shared.memory.take_warnings());

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::{Corpus, Posting, Postings, pieces};
+use super::{Corpus, Posting, Postings, QueryTerm, pieces};
 use ctx_text::{TermKind, Terms};
 
 /// Postings in memory: the segments added since the index on disk was written, or all of a small
@@ -16,9 +16,22 @@ pub struct Delta {
     scanner: Terms,
     /// Term counts of the piece being added; cleared after each.
     counts: HashMap<u32, u16>,
+    /// Whether other terms than those in `terms` only count in the length of a piece.
+    is_closed: bool,
 }
 
 impl Delta {
+    /// Returns an empty index that can be searched for these terms only, which is cheaper to fill.
+    pub fn for_query(query: &[QueryTerm]) -> Self {
+        let mut delta = Self { is_closed: true, ..Self::default() };
+        for term in query {
+            let id = delta.postings.len() as u32;
+            delta.terms.insert(term.text.as_str().into(), id);
+            delta.postings.push(Vec::new());
+        }
+        delta
+    }
+
     /// Adds a segment: `head` (its date and speaker) is put before each piece of `text`. Segments
     /// may be added in any order; a segment that is added twice counts twice.
     pub fn add(&mut self, segment: u32, head: &str, text: &str) {
@@ -38,12 +51,13 @@ impl Delta {
     }
 
     fn count(&mut self, text: &str, length: &mut u64) {
-        let Self { terms, postings, scanner, counts, .. } = self;
+        let Self { terms, postings, scanner, counts, is_closed, .. } = self;
         scanner.each(text, |term| {
             // A whole name is a term, but does not count in the length of the piece.
             *length += u64::from(term.kind != TermKind::Whole);
             let id = match terms.get(term.text) {
                 Some(&id) => id,
+                None if *is_closed => return,
                 None => {
                     let id = postings.len() as u32;
                     terms.insert(term.text.into(), id);
@@ -101,6 +115,19 @@ mod tests {
         delta.add(3, "Ann:", &"alpha beta\n".repeat(100));
         assert_eq!(delta.owners(), [3, 3]);
         assert_eq!(delta.frequency("ann"), 2);
+    }
+
+    #[test]
+    fn an_index_for_a_query_has_its_terms_with_the_same_statistics() {
+        let term = |text: &str| QueryTerm { text: text.to_owned(), weight: 1.0 };
+        let (mut all, mut some) =
+            (Delta::default(), Delta::for_query(&[term("dog"), term("bird")]));
+        for delta in [&mut all, &mut some] {
+            delta.add(0, "", "a dog, two dogs and a cat");
+            delta.add(1, "", "src/main.rs");
+        }
+        assert_eq!((some.of("dog"), some.corpus()), (all.of("dog"), all.corpus()));
+        assert!(some.of("bird").is_empty() && some.of("cat").is_empty());
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(super) fn float(fixed: i16) -> f32 {
 }
 
 /// Returns the dot product of two unit vectors. No partial sum exceeds 2^30 (apart from rounding),
-/// because neither vector is longer than 2^15.
+/// because neither vector is longer than 2^15. Uses the widest instructions that the machine has.
+#[multiversion::multiversion(targets("x86_64+avx512bw+avx512vl", "x86_64+avx2"))]
 pub(super) fn product(one: &[i16], two: &[i16]) -> f32 {
     let products = one.iter().zip(two).map(|(a, b)| i32::from(*a) * i32::from(*b));
     products.fold(0i32, i32::wrapping_add) as f32 / (ONE * ONE)
