@@ -14,4 +14,4 @@ pub use graph::{Built, Graph};
 pub use rows::{Direction, Rows};
 
 /// Comparing with this many takes about as long as a search may take (docs/memory.md).
-pub const EXACT_UP_TO: usize = 10_000;
+pub const EXACT_UP_TO: usize = 50_000;
