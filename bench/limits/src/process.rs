@@ -6,8 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wait4::Wait4;
+
+use crate::figure::quantile;
 
 /// What one run of a program took.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +55,20 @@ pub(crate) fn answer<T: DeserializeOwned>(command: &mut Command) -> Result<T> {
     serde_json::from_str(line).with_context(|| format!("{command:?} printed {line}"))
 }
 
+/// Returns the median CPU milliseconds of a job that a peer's script repeats, and its result. Two runs
+/// more than these are made first, and not counted.
+pub(crate) fn repeated(script: &mut Command, rounds: usize) -> Result<(f64, u64)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Rounds {
+        cpu_ms: Vec<f64>,
+        result: u64,
+    }
+    let mut all: Rounds = answer(script.arg((rounds + 2).to_string()))?;
+    all.cpu_ms.drain(..2);
+    Ok((quantile(&mut all.cpu_ms, 0.5), all.result))
+}
+
 /// Returns the `ctx` to measure.
 pub(crate) fn ctx() -> Result<PathBuf> {
     let path = std::env::var_os("CTX_BIN").context("set CTX_BIN to the ctx that is measured")?;
@@ -65,6 +82,12 @@ pub(crate) fn pi() -> Option<Command> {
     let mut command = Command::new(&node);
     command.arg(folder.join("pi.mjs"));
     node.exists().then_some(command)
+}
+
+/// Returns a command that runs a program of the peers that pip has installed.
+pub(crate) fn pip(program: &str) -> Option<Command> {
+    let path = root().join("target/peers-venv/bin").join(program);
+    path.exists().then(|| Command::new(path))
 }
 
 /// Returns the root of the workspace.

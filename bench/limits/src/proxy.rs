@@ -1,4 +1,5 @@
-//! What a proxy adds: `ctx serve` beside a relay that parses nothing, each as a process of its own.
+//! What a proxy adds: `ctx serve` beside a relay that parses nothing and beside its peers, each as a
+//! process of its own.
 //!
 //! Clients and provider are in this process. A request is sent when it is due, whether or not earlier
 //! ones are answered, and its time begins then: a request that waits for others counts.
@@ -26,6 +27,12 @@ pub(crate) use http::relay;
 
 const RELAY: &str = "a hyper relay that parses nothing";
 
+const LITELLM: &str =
+    "LiteLLM's proxy with one worker, which parses each request and writes it anew";
+
+const LEAN_CTX: &str =
+    "lean-ctx's proxy with its compression off: it forwards what it gets, as ctx does here";
+
 /// The time between two slices, in which a server finishes what it does after an answer.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -42,6 +49,7 @@ pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<(
     let runtime = runtime()?;
     let provider = runtime.block_on(provider())?;
     rate(effort, &runtime, provider, print)?;
+    peers(effort, &runtime, provider, print)?;
     idle(effort, &runtime, provider, print)
 }
 
@@ -114,10 +122,7 @@ struct Load {
 }
 
 impl Load {
-    fn new(effort: Effort) -> Self {
-        // Fewer conversations than `ctx serve` keeps in memory.
-        let (per_second, seconds, conversations) =
-            if effort.is_quick { (200, 1, 50) } else { (1_000, 2, 200) };
+    fn new(per_second: usize, seconds: usize, conversations: usize) -> Self {
         let conversations = (0..conversations).map(Conversation::new).collect();
         Self { per_second, seconds, conversations }
     }
@@ -155,6 +160,9 @@ impl Load {
     }
 }
 
+/// The figures of a way, of one kind.
+type Part = fn(&mut Way) -> &mut Vec<f64>;
+
 /// A way to the provider, and what was measured on it: one figure for each slice.
 struct Way {
     server: Option<Server>,
@@ -172,6 +180,11 @@ impl Way {
 
     fn through(server: Server) -> Self {
         Self::to(server.address, Some(server))
+    }
+
+    /// Returns the median of the slices.
+    fn median(&mut self, part: Part) -> f64 {
+        quantile(part(self), 0.5)
     }
 
     fn cpu_ms(&self) -> Result<f64> {
@@ -192,29 +205,34 @@ impl Way {
     }
 }
 
-/// Measures a fixed rate of requests directly, through the relay and through ctx, in turn.
+/// Runs slices on all ways in turn.
+fn in_turn(ways: &mut [&mut Way], load: &Load, runtime: &Runtime, slices: usize) -> Result<()> {
+    for slice in 0..=slices {
+        for turn in 0..ways.len() {
+            let at = (turn + slice) % ways.len();
+            ways[at].run(load, runtime, slice)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures a fixed rate of requests directly, through the relay and through ctx.
 fn rate(
     effort: Effort,
     runtime: &Runtime,
     provider: SocketAddr,
     print: &mut dyn FnMut(Figure),
 ) -> Result<()> {
-    let load = Load::new(effort);
+    // Fewer conversations than `ctx serve` keeps in memory.
+    let load = if effort.is_quick { Load::new(200, 1, 50) } else { Load::new(1_000, 2, 200) };
     let mut ways = [
         Way::to(provider, None),
         Way::through(Server::relay(provider)?),
         Way::through(Server::ctx(provider)?),
     ];
-    for slice in 0..=effort.rounds(7) {
-        for turn in 0..ways.len() {
-            let at = (turn + slice) % ways.len();
-            ways[at].run(&load, runtime, slice)?;
-        }
-    }
-    let [direct, relay, ctx] = &mut ways;
-    let mut added = |of: fn(&mut Way) -> &mut Vec<f64>| {
-        let [direct, relay, ctx] =
-            [&mut *direct, &mut *relay, &mut *ctx].map(|way| quantile(of(way), 0.5));
+    in_turn(&mut ways.each_mut(), &load, runtime, effort.rounds(7))?;
+    let mut added = |part: Part| {
+        let [direct, relay, ctx] = ways.each_mut().map(|way| way.median(part));
         (ctx - direct, relay - direct)
     };
     let (median, most) = (added(|way| &mut way.p50), added(|way| &mut way.p99));
@@ -228,12 +246,50 @@ fn rate(
             .beside_limit(RELAY, most.1)
             .goal(Goal::OfLimit(2.0)),
     );
-    let [relay, ctx] = [relay, ctx].map(|way| quantile(&mut way.cpu_ms, 0.5));
+    let (ctx, relay) = added(|way| &mut way.cpu_ms);
     print(
         Figure::new("proxy-cpu", "a request of 100 KB through `ctx serve`: CPU", "ms", ctx)
             .beside_limit(RELAY, relay)
             .goal(Goal::AtMost(0.2)),
     );
+    Ok(())
+}
+
+/// Measures a rate that its peers bear: LiteLLM needs a whole core for 15 to 20 requests/s.
+fn peers(
+    effort: Effort,
+    runtime: &Runtime,
+    provider: SocketAddr,
+    print: &mut dyn FnMut(Figure),
+) -> Result<()> {
+    const PER_SECOND: usize = 5;
+    let load = Load::new(PER_SECOND, if effort.is_quick { 1 } else { 10 }, 10);
+    let mut direct = Way::to(provider, None);
+    let mut relay = Way::through(Server::relay(provider)?);
+    let mut ctx = Way::through(Server::ctx(provider)?);
+    let mut peers = [
+        ("LiteLLM", LITELLM, Server::litellm(provider)?.map(Way::through)),
+        ("lean-ctx", LEAN_CTX, Server::lean_ctx(provider)?.map(Way::through)),
+    ];
+    let mut ways = vec![&mut direct, &mut relay, &mut ctx];
+    ways.extend(peers.iter_mut().filter_map(|(.., way)| way.as_mut()));
+    in_turn(&mut ways, &load, runtime, effort.rounds(3))?;
+    let parts: [(&str, Part); 3] =
+        [("p50", |way| &mut way.p50), ("p99", |way| &mut way.p99), ("CPU", |way| &mut way.cpu_ms)];
+    for (name, about, peer) in &mut peers {
+        for (what, part) in parts {
+            let id = format!("proxy-{name}-{what}");
+            let what = format!(
+                "added to a request of 100 KB at {PER_SECOND} requests/s, beside {name}: {what}"
+            );
+            let least = direct.median(part);
+            let mut figure = Figure::new(id, what, "ms", ctx.median(part) - least);
+            if let Some(peer) = peer {
+                figure = figure.beside_peer(*about, peer.median(part) - least);
+            }
+            print(figure.beside_limit(RELAY, relay.median(part) - least));
+        }
+    }
     Ok(())
 }
 

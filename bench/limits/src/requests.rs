@@ -23,6 +23,7 @@ use futures_executor::block_on;
 
 use crate::Effort;
 use crate::figure::{Figure, Goal, Side, cpu_s, medians};
+use crate::process;
 
 const WINDOW: Tokens = Tokens(128_000);
 
@@ -30,6 +31,9 @@ const WINDOW: Tokens = Tokens(128_000);
 const NOW: Timestamp = Timestamp(1_767_700_000_000);
 
 const PARSE: &str = "`serde_json`: each message parsed once";
+
+const LANGCHAIN: &str = "LangChain's `SummarizationMiddleware`, whose model answers at once: it counts four \
+     characters as a token, and shows the model the last 4,000; it has no facts and no audit";
 
 pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
     one_request(effort, print)?;
@@ -223,6 +227,17 @@ fn planned(view: &ContextView) -> Result<(History, CompactionPlan)> {
     }
 }
 
+/// Returns the CPU milliseconds of LangChain's compaction of these messages, if it is installed.
+fn langchain_ms(messages: &[String], rounds: usize) -> Result<Option<f64>> {
+    let Some(mut python) = process::pip("python") else { return Ok(None) };
+    let file = tempfile::NamedTempFile::new_in(process::root().join("target"))?;
+    std::fs::write(&file, messages.join("\n"))?;
+    python.arg(process::root().join("bench/peers/summarize.py")).arg(file.path());
+    let (theirs, left) = process::repeated(&mut python, rounds)?;
+    ensure!(left < messages.len() as u64, "LangChain compacted nothing");
+    Ok(Some(theirs))
+}
+
 /// The last 200,000 tokens of a session are compacted; the facts of all its messages count.
 fn compactions(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let counter = Counter::default();
@@ -303,7 +318,12 @@ fn compactions(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
             "plan, facts, audit and repair of a compaction of 200k tokens in a session of {name}, whose \
              messages were read before: CPU"
         );
-        let figure = Figure::new(format!("compact-{name}"), what, "ms", ours);
+        let mut figure = Figure::new(format!("compact-{name}"), what, "ms", ours);
+        if from == last
+            && let Some(theirs) = langchain_ms(&texts, effort.rounds(15))?
+        {
+            figure = figure.beside_peer(LANGCHAIN, theirs);
+        }
         print(figure.beside_limit(PARSE, limit));
     }
     Ok(())

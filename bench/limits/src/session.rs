@@ -171,13 +171,6 @@ fn cpu_ms<T>(work: impl FnOnce() -> Result<T>) -> Result<f64> {
     Ok(cpu_s(work)?.0 * 1e3)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PiRounds {
-    cpu_ms: Vec<f64>,
-    result: u64,
-}
-
 fn warm(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let scan = || cpu_ms(|| scan(file));
     let rounds = effort.rounds(if size > 50.0 { 5 } else { 9 });
@@ -191,10 +184,9 @@ fn warm(effort: Effort, file: &Path, size: f64, print: &mut dyn FnMut(Figure)) -
         let what = format!("{what}, {size} MB, in a warm process: CPU");
         let mut figure = Figure::new(format!("{job}-{size}"), what, "ms", ours);
         if let Some(mut pi) = pi() {
-            let mut theirs: PiRounds = answer(pi.arg(job).arg(file).arg((rounds + 2).to_string()))?;
-            ensure!(theirs.result == work(file)?, "pi and ctx do not agree about {job}");
-            theirs.cpu_ms.drain(..2);
-            figure = figure.beside_peer("pi", quantile(&mut theirs.cpu_ms, 0.5));
+            let (theirs, result) = process::repeated(pi.arg(job).arg(file), rounds)?;
+            ensure!(result == work(file)?, "pi and ctx do not agree about {job}");
+            figure = figure.beside_peer("pi", theirs);
         }
         figure = figure.beside_limit(SCAN, limit);
         if job == "count" && size == SIZES[2] {

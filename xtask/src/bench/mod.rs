@@ -98,7 +98,7 @@ impl Programs {
 
 pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()> {
     let asked = Asked::of(args)?;
-    install_peers(root)?;
+    install_peers(root);
     let target = root.join("target");
     let programs = match asked.builds {
         true => Programs::build(root, &target)?,
@@ -129,21 +129,24 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Installs the peers that npm has.
-fn install_peers(root: &Path) -> Result<()> {
+/// Installs the peers that npm and pip have.
+fn install_peers(root: &Path) {
     let folder = root.join("bench/peers");
-    if folder.join("node_modules/.bin/node").exists() {
-        return Ok(());
+    let runs = |command: &mut Command| {
+        command.current_dir(&folder).status().is_ok_and(|status| status.success())
+    };
+    let npm = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+    if !folder.join("node_modules/.bin/node").exists() && !runs(Command::new("npm").args(npm)) {
+        say("warning: npm cannot install pi: its figures are left out");
     }
-    let installed = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"])
-        .current_dir(&folder)
-        .status();
-    if !installed.is_ok_and(|status| status.success()) {
-        say(&format!(
-            "warning: npm cannot install pi in {}: its figures are left out",
-            folder.display()
-        ));
+    let venv = root.join("target/peers-venv");
+    let pip = ["install", "--quiet", "--requirement", "requirements.txt"];
+    if !venv.join("bin/litellm").exists()
+        && !(runs(Command::new("python3").args(["-m", "venv"]).arg(&venv))
+            && runs(Command::new(venv.join("bin/pip")).args(pip)))
+    {
+        say(
+            "warning: pip cannot install LangChain, LiteLLM and lean-ctx: their figures are left out",
+        );
     }
-    Ok(())
 }

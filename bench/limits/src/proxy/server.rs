@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use tempfile::TempDir;
+use serde_json::json;
+use tempfile::{TempDir, tempdir_in};
 
 use crate::process;
 
@@ -16,6 +18,9 @@ const TICKS: f64 = 100.0;
 
 /// The models' window: no history reaches it.
 const WINDOW: &str = "200000";
+
+/// The time in which a peer must listen.
+const START: Duration = Duration::from_secs(120);
 
 /// A process that listens, until it is dropped.
 pub(super) struct Server {
@@ -27,7 +32,7 @@ pub(super) struct Server {
 impl Server {
     /// Starts `ctx serve` with a home of its own.
     pub(super) fn ctx(upstream: SocketAddr) -> Result<Self> {
-        let home = tempfile::tempdir_in(process::root().join("target"))?;
+        let home = tempdir_in(process::root().join("target"))?;
         // Requests that wait must not be refused.
         fs::write(home.path().join("ctx.json5"), "{ server: { maxRequests: 4096 } }")?;
         let mut command = Command::new(process::ctx()?);
@@ -46,16 +51,66 @@ impl Server {
         Self::start(command, None)
     }
 
+    /// Starts LiteLLM's proxy with one worker, if it is installed.
+    pub(super) fn litellm(upstream: SocketAddr) -> Result<Option<Self>> {
+        let Some(mut command) = process::pip("litellm") else { return Ok(None) };
+        let home = tempdir_in(process::root().join("target"))?;
+        let config = home.path().join("config.yaml");
+        let base = format!("http://{upstream}/v1");
+        let model = json!({ "model": "openai/m", "api_base": base, "api_key": "k" });
+        let models = json!({ "model_list": [{ "model_name": "m", "litellm_params": model }] });
+        // JSON is YAML.
+        fs::write(&config, models.to_string())?;
+        // A connection that is idle for a few slices stays open.
+        command
+            .args(["--host", "127.0.0.1", "--num_workers", "1", "--keepalive_timeout", "600"])
+            .arg("--config")
+            .arg(&config);
+        let env = [
+            // The prices of models are not fetched.
+            ("LITELLM_LOCAL_MODEL_COST_MAP", "true"),
+            ("LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY", "true"),
+        ];
+        command.env_clear().envs(env);
+        Self::peer(command, home).map(Some)
+    }
+
+    /// Starts lean-ctx's proxy, which forwards what it gets, if it is installed.
+    pub(super) fn lean_ctx(upstream: SocketAddr) -> Result<Option<Self>> {
+        let Some(mut command) = process::pip("lean-ctx") else { return Ok(None) };
+        let upstream = format!("http://{upstream}");
+        let env = [
+            ("LEAN_CTX_OPENAI_UPSTREAM", upstream.as_str()),
+            ("LEAN_CTX_PROXY_LIVE_COMPRESS", "off"),
+            ("LEAN_CTX_PROXY_HISTORY_MODE", "off"),
+            ("DO_NOT_TRACK", "1"),
+        ];
+        command.env_clear().envs(env).args(["proxy", "start"]);
+        Self::peer(command, tempdir_in(process::root().join("target"))?).map(Some)
+    }
+
+    /// Starts a peer that is told its port, and waits until it listens.
+    fn peer(mut command: Command, home: TempDir) -> Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        command.arg(format!("--port={}", address.port())).env("HOME", home.path());
+        let mut server = Self::spawn(&mut command, Stdio::null(), Some(home))?;
+        server.address = address;
+        let started = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            ensure!(server.process.try_wait()?.is_none(), "{command:?} ended");
+            ensure!(started.elapsed() < START, "{command:?} does not listen");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(server)
+    }
+
+    /// Starts a program that prints its URL.
     fn start(mut command: Command, home: Option<TempDir>) -> Result<Self> {
         #[derive(Deserialize)]
         struct Listening {
             url: String,
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let process = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        // From here on, it is killed if anything fails.
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { process, address, _home: home };
+        let mut server = Self::spawn(&mut command, Stdio::piped(), home)?;
         let mut line = String::new();
         let output = server.process.stdout.as_mut().context("it has no output")?;
         BufReader::new(output).read_line(&mut line)?;
@@ -63,6 +118,14 @@ impl Server {
             .with_context(|| format!("{command:?} does not listen: {line}"))?;
         server.address = url.trim_start_matches("http://").parse()?;
         Ok(server)
+    }
+
+    /// Starts a program, which is killed if anything fails from here on.
+    fn spawn(command: &mut Command, output: Stdio, home: Option<TempDir>) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
+        let process = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Ok(Self { process, address, _home: home })
     }
 
     /// Returns the milliseconds of CPU that it has used.
