@@ -415,12 +415,22 @@ class MiniSweAgent:
         return await asyncio.to_thread(self.turn, talk, words)
 
     async def cancel(self, talk, words):
-        # Ctrl+C is how it is interrupted.
-        threading.Thread(target=lambda: when_held(lambda: os.kill(os.getpid(), signal.SIGINT))).start()
+        # Ctrl+C is how it is interrupted. Python misses a signal that arrives just before it begins to wait for
+        # the answer, so whoever sees no effect presses it again.
+        ended = threading.Event()
+
+        def press():
+            os.kill(os.getpid(), signal.SIGINT)
+            while not ended.wait(5):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=when_held, args=(press,)).start()
         try:
             self.turn(talk, words)
         except KeyboardInterrupt:
             return True
+        finally:
+            ended.set()
         return False
 
 

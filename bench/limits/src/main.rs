@@ -1,9 +1,9 @@
 //! Measures ctx beside its limits and its peers, in the same run.
 //!
 //! `ctx-limits [GROUP...] [--quick]` prints each figure as one line of JSON; without a group it measures
-//! all. `cargo xtask bench` builds it as what is shipped is built, and makes docs/benchmarks.md of what
-//! it prints. `$CTX_BIN` names the `ctx` that is run as a process, and `$CTX_DATA` the folder of recorded
-//! sessions; without it, those in `examples/` are repeated.
+//! all. Run it in the root of the workspace. `cargo xtask bench` builds it as what is shipped is built, and
+//! makes docs/benchmarks.md of what it prints. `$CTX_BIN` names the `ctx` that is run as a process, and
+//! `$CTX_DATA` the folder of recorded sessions; without it, those in `examples/` are repeated.
 
 mod engine;
 mod eval;

@@ -1,7 +1,7 @@
 //! Whole processes: what they take, and what they answer.
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -90,9 +90,10 @@ pub(crate) fn pip(program: &str) -> Option<Command> {
     path.exists().then(|| Command::new(path))
 }
 
-/// Returns the root of the workspace.
+/// Returns the root of the workspace: the current folder, so that programs of two revisions find the same
+/// peers and sessions.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    std::env::current_dir().unwrap_or_default()
 }
 
 /// Returns the folder of recorded sessions, if there is one.

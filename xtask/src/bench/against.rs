@@ -47,7 +47,7 @@ pub(super) fn run(root: &Path, asked: &Asked, new: &Programs, revision: &str) ->
             sides.reverse();
         }
         for (side, programs) in sides {
-            programs.measure(asked, |figure| {
+            programs.measure(root, asked, |figure| {
                 let id = figure.id.clone();
                 let entry =
                     all.entry(id).or_insert_with(|| (figure.clone(), [Vec::new(), Vec::new()]));

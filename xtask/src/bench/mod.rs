@@ -78,11 +78,12 @@ impl Programs {
     }
 
     /// Measures the groups, and passes on each figure as soon as it is known.
-    fn measure(&self, asked: &Asked, mut each: impl FnMut(Figure)) -> Result<()> {
+    fn measure(&self, root: &Path, asked: &Asked, mut each: impl FnMut(Figure)) -> Result<()> {
         let mut child = Command::new(&self.limits)
             .args(&asked.groups)
             .args(asked.is_quick.then_some("--quick"))
             .env("CTX_BIN", &self.ctx)
+            .current_dir(root)
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| self.limits.display().to_string())?;
@@ -109,7 +110,7 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
     }
     let run = Run::now(root)?;
     let mut measured = Vec::new();
-    programs.measure(&asked, |figure| {
+    programs.measure(root, &asked, |figure| {
         say(&page::line(&figure));
         measured.push(figure);
     })?;
