@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::sync::OnceLock;
 
 use ctx_engine_registry::find::Search;
-use ctx_engine_registry::{Deadlines, EngineConfig, Trust};
+use ctx_engine_registry::{Deadlines, EngineConfig, EngineEncoding, Trust};
 use ctx_testkit::conformance::{Level, Options, Outcome, Plugin, Report, check};
 use serde_json::json;
 
@@ -27,15 +27,18 @@ fn plugin(name: &str) -> Plugin {
     Plugin::installed(name, installed()).expect("an installed plugin")
 }
 
-/// Tests a plugin with the whole suite. `skipped` is the expected number of skipped cases.
+/// Tests a plugin with the whole suite, in each encoding that it may choose. `skipped` is the expected number of skipped cases.
 #[track_caller]
 fn passes(name: &str, trust: Trust, skipped: usize) {
-    let plugin = plugin(name).with_trust(trust);
-    let _guard = memory::measured();
-    let report = check(move |start| plugin.start(start), &Options::new(Level::Full));
-    assert!(report.is_passed(), "{name}\n{report}");
-    let unknown = usize::from(!cfg!(target_os = "linux"));
-    assert_eq!(report.count("skipped"), skipped + unknown, "{name}\n{report}");
+    for encoding in [EngineEncoding::Msgpack, EngineEncoding::Json] {
+        let settings = EngineConfig { encoding, ..EngineConfig::default() };
+        let plugin = plugin(name).with_settings(settings).with_trust(trust);
+        let _guard = memory::measured();
+        let report = check(move |start| plugin.start(start), &Options::new(Level::Full));
+        assert!(report.is_passed(), "{name} {encoding:?}\n{report}");
+        let unknown = usize::from(!cfg!(target_os = "linux"));
+        assert_eq!(report.count("skipped"), skipped + unknown, "{name} {encoding:?}\n{report}");
+    }
 }
 
 /// Number of compaction cases, which most engines leave to their host.

@@ -16,15 +16,15 @@ use ctx_core::{
 };
 use ctx_engine_registry::find::Search;
 use ctx_engine_registry::{BuildContext, Registry};
+use ctx_engine_sdk::protocol::{Encoding, decode};
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use crate::figure::{Figure, Side, medians};
+use crate::figure::{Figure, Goal, Side, medians};
 use crate::{Effort, process};
 
 /// A window in which everything fits: only the call is measured.
 const WINDOW: Tokens = Tokens(4_000_000);
-
-const CODEC: &str = "two JSON encodes and two decodes of them";
 
 const CARRIERS: [Carrier; 2] = [
     Carrier { name: "library", suffix: "", trust: "in-process" },
@@ -73,12 +73,18 @@ impl Engines {
         Ok(Self { folder, registry, runtime })
     }
 
-    fn engine(&self, carrier: Carrier, name: &str, config: &str) -> Result<Arc<dyn ContextEngine>> {
+    /// Builds an engine with these settings, besides `trust`.
+    fn engine(
+        &self,
+        carrier: Carrier,
+        name: &str,
+        settings: &str,
+    ) -> Result<Arc<dyn ContextEngine>> {
         let Carrier { suffix, trust, .. } = carrier;
         let id = format!("{name}{suffix}");
         let config = Config::parse(&format!(
             "{{ plugins: {{ slots: {{ contextEngine: '{id}' }}, \
-               engines: {{ '{id}': {{ trust: '{trust}', config: {config} }} }} }} }}"
+               engines: {{ '{id}': {{ trust: '{trust}', {settings} }} }} }} }}"
         ))?;
         let services = Services::default();
         let context = BuildContext {
@@ -148,45 +154,72 @@ fn view(entries: &[Arc<Entry>]) -> Result<ContextView> {
     Ok(view)
 }
 
-/// An engine gets all messages, and answers with each of them in full; the answer is checked and applied.
+/// An engine gets all messages, and answers with each of them in full, in both encodings; the answer is
+/// checked and applied.
 fn whole(engines: &Engines, effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let large = entries(400, 1_824);
     let messages: Vec<_> =
         large.iter().map(|entry| entry.message()).collect::<ctx_core::Result<_>>()?;
     let kib = serde_json::to_vec(&messages)?.len() / 1_024;
-    let codec = || {
-        ms(|| {
-            let there = serde_json::to_vec(black_box(&messages))?;
-            let read: Vec<Message> = serde_json::from_slice(&there)?;
-            let back = serde_json::to_vec(&read)?;
-            Ok(serde_json::from_slice::<Vec<Message>>(&back)?)
+    let codec = |encoding: Encoding| -> Side<'_> {
+        let messages = &messages;
+        Box::new(move || {
+            ms(|| {
+                let there = encoding.encode(&Messages { messages: black_box(messages) })?;
+                let read: Messages<Vec<Message>> = decode(&there)?;
+                let back = encoding.encode(&read)?;
+                Ok(decode::<Messages<Vec<Message>>>(&back)?)
+            })
         })
     };
-    let [library, process] =
-        CARRIERS.map(|carrier| engines.engine(carrier, "chaos", "{ whole: true }"));
-    let (library, process) = (library?, process?);
     // Each call has a new view, so that all rows are sent again.
-    let call = |engine: &dyn ContextEngine| {
-        let view = view(&large)?;
-        ms(|| engines.assemble(engine, "s", view))
+    let call = |carrier: Carrier, encoding: Encoding| -> Result<Side<'_>> {
+        let settings = format!("encoding: '{}', config: {{ whole: true }}", encoding.name());
+        let engine = engines.engine(carrier, "chaos", &settings)?;
+        let large = &large;
+        Ok(Box::new(move || {
+            let view = view(large)?;
+            ms(|| engines.assemble(&*engine, "s", view))
+        }))
     };
-    let sides: [Side<'_>; 3] =
-        [Box::new(codec), Box::new(|| call(&*library)), Box::new(|| call(&*process))];
-    let [codec, library, process] = medians(effort.rounds(200), sides)?;
-    for (carrier, took) in CARRIERS.iter().zip([library, process]) {
-        let Carrier { name, .. } = carrier;
+    let [library, process] = CARRIERS;
+    let [json, packed] = [Encoding::Json, Encoding::MessagePack];
+    let sides = [
+        codec(json),
+        codec(packed),
+        call(library, json)?,
+        call(library, packed)?,
+        call(process, json)?,
+        call(process, packed)?,
+    ];
+    let [json_codec, packed_codec, rest @ ..] = medians(effort.rounds(200), sides)?;
+    for (Carrier { name, .. }, took) in CARRIERS.iter().zip(rest.chunks_exact(2)) {
         let what = format!("an engine in a {name} answers 400 messages ({kib} KiB) in full");
-        let figure = Figure::new(format!("engine-whole-{name}"), what, "ms", took);
-        print(figure.beside_limit(CODEC, codec));
+        let id = format!("engine-whole-{name}");
+        let figure = Figure::new(&*id, &*what, "ms", took[0]);
+        print(figure.beside_limit(codec_of(json), json_codec));
+        let (id, what) = (format!("{id}-msgpack"), format!("{what}, in MessagePack"));
+        let figure = Figure::new(id, what, "ms", took[1]).beside_peer("in JSON", took[0]);
+        print(figure.beside_limit(codec_of(packed), packed_codec).goal(Goal::OfPeer(0.5)));
     }
     Ok(())
+}
+
+/// A list of messages, in an object as in the protocol.
+#[derive(Serialize, Deserialize)]
+struct Messages<M> {
+    messages: M,
+}
+
+fn codec_of(encoding: Encoding) -> String {
+    format!("two {encoding} encodes and two decodes of them")
 }
 
 /// An engine that answers with a plan gets a session that it does not know.
 fn first_plan(engines: &Engines, effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
     let long = entries(2_000, 400);
     let sides = each(|carrier| {
-        let engine = engines.engine(carrier, "sliding-window", "{}")?;
+        let engine = engines.engine(carrier, "sliding-window", "")?;
         let (long, mut session) = (&long, 0);
         Ok(Box::new(move || {
             session += 1;
@@ -208,7 +241,7 @@ fn next_turn(
 ) -> Result<()> {
     let all = entries(known, 400);
     let sides = each(|carrier| {
-        let engine = engines.engine(carrier, "sliding-window", "{}")?;
+        let engine = engines.engine(carrier, "sliding-window", "")?;
         let mut first = engines.assemble(&*engine, "known", view(&all)?)?;
         first.finish()?;
         let (mut view, mut number) = (Some(first), known);
@@ -242,7 +275,7 @@ fn load(engines: &Engines, effort: Effort, print: &mut dyn FnMut(Figure)) -> Res
         Ok(Box::new(move || {
             let view = view(few)?;
             ms(|| {
-                let engine = engines.engine(carrier, "sliding-window", "{}")?;
+                let engine = engines.engine(carrier, "sliding-window", "")?;
                 let view = engines.assemble(&*engine, "s", view)?;
                 Ok((engine, view))
             })

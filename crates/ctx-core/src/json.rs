@@ -13,6 +13,7 @@ use crate::tokens::utf16_units;
 /// A JSON value kept as its original text, byte for byte.
 ///
 /// Number formats, key order and unknown fields are kept, and nesting of any depth uses no stack.
+/// In a binary format it is a value of that format, not text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Arc<str>);
 
@@ -52,13 +53,22 @@ impl fmt::Debug for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        let error = serde::ser::Error::custom;
+        if !serializer.is_human_readable() {
+            let value: serde_json::Value = serde_json::from_str(&self.0).map_err(error)?;
+            return value.serialize(serializer);
+        }
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(error)?;
         raw.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            let value = serde_json::Value::deserialize(deserializer)?;
+            return Ok(Self(value.to_string().into()));
+        }
         Box::<RawValue>::deserialize(deserializer).map(|raw| Self(Box::<str>::from(raw).into()))
     }
 }

@@ -20,7 +20,9 @@ mod settings;
 
 pub use layered::LayeredEngine;
 pub use name::{DEFAULT_ENGINE, EngineName, Slot};
-pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slots, Trust};
+pub use plugins::{
+    CompactionBy, Deadlines, EngineConfig, EngineEncoding, OnFailure, Plugins, Slots, Trust,
+};
 pub use registry::{
     BuildContext, BuildLayer, BuildMemory, EngineEntry, EngineRegistration, EngineState,
     LayerRegistration, MemoryContext, MemoryRegistration, ModelWindow, NO_MEMORY, Registry,

@@ -61,6 +61,9 @@ pub struct EngineConfig {
     /// The id of an engine that runs first, to which this one only adds: `legacy`. Default: as in
     /// its manifest, else none.
     pub base: Option<String>,
+    /// How calls are encoded: `msgpack` (default): as MessagePack, if the engine can read it; `json`:
+    /// always as JSON.
+    pub encoding: EngineEncoding,
     /// Passed to the engine unchanged. When the configuration is printed, texts whose keys look
     /// like those of secrets are hidden; most engines need no secrets, as they reach models through
     /// the host.
@@ -79,6 +82,7 @@ impl Default for EngineConfig {
             on_failure: None,
             compaction: CompactionBy::default(),
             base: None,
+            encoding: EngineEncoding::default(),
             config: EngineSettings::default(),
             deadlines_ms: Deadlines::default(),
             memory_limit_mb: 1024,
@@ -117,6 +121,17 @@ pub enum CompactionBy {
     Engine,
     /// Always the default engine.
     Host,
+}
+
+/// How the calls of an engine are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineEncoding {
+    /// As MessagePack, if the engine can read it.
+    #[default]
+    Msgpack,
+    /// As JSON.
+    Json,
 }
 
 /// The deadlines of an engine's calls, in milliseconds.
@@ -241,6 +256,7 @@ mod tests {
             ("engines: { a: { trust: 'yes' } }", "expected process or in-process"),
             ("engines: { a: { trsut: 'process' } }", "unknown key 'plugins.engines.a.trsut'"),
             ("engines: { a: { deadlinesMs: { hello: 0 } } }", "deadlinesMs.hello"),
+            ("engines: { a: { encoding: 'cbor' } }", "expected msgpack or json"),
             ("engines: { a: { memoryLimitMb: 1 } }", "memoryLimitMb"),
             ("engines: { a: { base: 'a' } }", "engines.a.base"),
             ("engines: { 'A/b': {} }", "plugins.engines"),

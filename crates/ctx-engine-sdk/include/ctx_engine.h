@@ -6,9 +6,10 @@
  * Rules
  *  - Tables begin with their size, and fields are only ever appended. Check the size before you
  *    access a field: the other side may be older.
- *  - Input and output are bytes: JSON, as defined by the protocol of ctx-engine-sdk. ctx_bytes are
- *    borrowed for the duration of the call. A ctx_buffer is freed by the side that allocated it,
- *    through the `release` function next to the function that returned it.
+ *  - Input and output are bytes: JSON, as defined by the protocol of ctx-engine-sdk, unless the
+ *    engine chooses another encoding in its answer to 'hello'. ctx_bytes are borrowed for the
+ *    duration of the call. A ctx_buffer is freed by the side that allocated it, through the
+ *    `release` function next to the function that returned it.
  *  - Calls on one engine come one at a time, from any thread. Only `cancel` may be called from
  *    another thread while a call is running.
  *  - Host services may be called only from inside a call, on its thread.

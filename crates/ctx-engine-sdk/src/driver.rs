@@ -4,15 +4,15 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::Engine;
 use crate::host::{Host, HostTransport};
 use crate::protocol::{
-    Answer, Assemble, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind, Head,
-    Hello, Info, Ingest, Ingested, PROTOCOL, Result, SessionParams, SubagentEnded, SubagentSpawn,
-    verb,
+    Answer, Assemble, Bootstrap, CommitTurn, Committed, Compact, Done, Encoding, Error, ErrorKind,
+    Head, Hello, Info, Ingest, Ingested, PROTOCOL, Result, SessionParams, SubagentEnded,
+    SubagentSpawn, params, verb,
 };
 use crate::sessions::SessionCache;
 
@@ -48,7 +48,7 @@ impl<E: Engine> Driver<E> {
     ) -> Vec<u8> {
         match Head::read(call) {
             Ok(head) => self.answer_to(head, call, transport, cancelled),
-            Err(error) => encode(0, Err::<Done, _>(error)),
+            Err(error) => encode((0, call), Err::<Done, _>(error)),
         }
     }
 
@@ -64,7 +64,7 @@ impl<E: Engine> Driver<E> {
         let id = head.id;
         let work = AssertUnwindSafe(|| self.work(head, call, transport, cancelled));
         catch_unwind(work).unwrap_or_else(|panic| {
-            encode(id, Err::<Done, _>(Error::new(ErrorKind::Panic, panic_text(&*panic))))
+            encode((id, call), Err::<Done, _>(Error::new(ErrorKind::Panic, panic_text(&*panic))))
         })
     }
 
@@ -77,17 +77,17 @@ impl<E: Engine> Driver<E> {
     ) -> Vec<u8> {
         let id = head.id;
         let Some(verb) = head.verb else {
-            let error = Error::new(ErrorKind::BadRequest, "a call is a JSON object with a 'verb'");
-            return encode(id, Err::<Done, _>(error));
+            let error = Error::new(ErrorKind::BadRequest, "a call is an object with a 'verb'");
+            return encode((id, call), Err::<Done, _>(error));
         };
         if verb == verb::HELLO {
-            return encode(id, self.hello(call, transport, cancelled));
+            return encode((id, call), self.hello(call, transport, cancelled));
         }
         let Some(engine) = &mut self.engine else {
             let error = Error::new(ErrorKind::BadRequest, format!("'{verb}' before 'hello'"));
-            return encode(id, Err::<Done, _>(error));
+            return encode((id, call), Err::<Done, _>(error));
         };
-        let host = &mut Host::new(transport, cancelled, &self.offered);
+        let host = &mut Host::new(transport, cancelled, &self.offered, Encoding::of(call));
         let answer = dispatch(engine, &mut self.sessions, &verb, (id, call), host);
         if verb == verb::DISPOSE {
             self.engine = None;
@@ -102,7 +102,7 @@ impl<E: Engine> Driver<E> {
         transport: &mut dyn HostTransport,
         cancelled: &AtomicBool,
     ) -> Result<Info> {
-        let hello: Hello = read(call)?;
+        let hello: Hello = params(call)?;
         if major(&hello.protocol) != major(PROTOCOL) {
             let theirs = &hello.protocol;
             return Err(Error::new(
@@ -113,11 +113,13 @@ impl<E: Engine> Driver<E> {
         }
         self.sessions.clear();
         self.offered.clone_from(&hello.features);
-        let (engine, mut info) =
-            E::hello(&hello, &mut Host::new(transport, cancelled, &self.offered))?;
+        let host = &mut Host::new(transport, cancelled, &self.offered, Encoding::of(call));
+        let (engine, mut info) = E::hello(&hello, host)?;
         info.protocol = PROTOCOL.into();
         // The driver keeps the sessions.
         info.contract.remembers = true;
+        let encoding = Encoding::choose(&hello.encodings);
+        info.contract.encoding = (encoding != Encoding::Json).then(|| encoding.name().to_owned());
         self.engine = Some(engine);
         self.info = info.clone();
         Ok(info)
@@ -176,45 +178,34 @@ fn dispatch<E: Engine>(
         verb::DISPOSE => respond(call, |_: Done| engine.dispose(host).map(|()| Done {})),
         _ => {
             let error = Error::new(ErrorKind::Unsupported, format!("unknown verb '{verb}'"));
-            encode(call.0, Err::<Done, _>(error))
+            encode(call, Err::<Done, _>(error))
         }
     }
 }
 
 /// Answers the call with this id: parses its parameters and passes them to `work`.
 fn respond<P: DeserializeOwned, T: Serialize>(
-    (id, call): (u64, &[u8]),
+    call: (u64, &[u8]),
     work: impl FnOnce(P) -> Result<T>,
 ) -> Vec<u8> {
-    encode(id, read(call).and_then(work))
+    encode(call, params(call.1).and_then(work))
 }
 
 fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-/// Parses the parameters of a call, in one pass over its bytes.
-fn read<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
-    #[derive(Deserialize)]
-    struct Call<T> {
-        #[serde(default = "Option::default")]
-        params: Option<T>,
-    }
-    match serde_json::from_slice(call)? {
-        Call { params: Some(params) } => Ok(params),
-        Call { params: None } => Ok(serde_json::from_str("{}")?),
-    }
-}
-
-fn encode<T: Serialize>(id: u64, result: Result<T>) -> Vec<u8> {
+/// Encodes the answer to a call as the call is encoded.
+fn encode<T: Serialize>((id, call): (u64, &[u8]), result: Result<T>) -> Vec<u8> {
+    let encoding = Encoding::of(call);
     let answer = match result {
         Ok(ok) => Answer { id, ok: Some(ok), error: None },
         Err(error) => Answer { id, ok: None, error: Some(error) },
     };
-    serde_json::to_vec(&answer).unwrap_or_else(|error| {
-        let error = Error::failed(format!("the answer cannot be written as JSON: {error}"));
+    encoding.encode(&answer).unwrap_or_else(|error| {
+        let error = Error::failed(format!("the answer cannot be written as {encoding}: {error}"));
         let answer = Answer::<Done> { id, ok: None, error: Some(error) };
-        serde_json::to_vec(&answer).unwrap_or_default()
+        encoding.encode(&answer).unwrap_or_default()
     })
 }
 

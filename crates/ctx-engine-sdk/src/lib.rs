@@ -38,12 +38,13 @@
 //! results together, keeps protected rows, and ensures that the request fits: an engine needs no
 //! tokenizer and no message parser, and it cannot break a session.
 //!
-//! The crate depends only on `serde` and `serde_json`. For other languages, see [`protocol`] for
-//! the JSON that is sent over a pipe, and `include/ctx_engine.h` for a library in C.
+//! The crate depends only on `serde`, `serde_json` and `rmp-serde`. For other languages, see
+//! [`protocol`] for the messages that are sent over a pipe, and `include/ctx_engine.h` for a library in C.
 
 pub mod abi;
 mod driver;
 mod engine;
+pub mod frame;
 mod host;
 pub mod protocol;
 mod serve;

@@ -1,4 +1,4 @@
-//! An engine as a process: one JSON object per line, on stdin and stdout.
+//! An engine as a process, on stdin and stdout.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,6 +9,7 @@ use std::thread;
 
 use crate::Engine;
 use crate::driver::Driver;
+use crate::frame::{self, Received};
 use crate::host::HostTransport;
 use crate::protocol::{Error, Head, Result};
 
@@ -35,17 +36,17 @@ pub fn serve_on<E: Engine>(
     mut output: impl Write,
 ) -> io::Result<()> {
     let state = Arc::new(CallState::default());
-    let (sender, lines) = channel();
-    let reader = Reader { input, lines: sender, state: state.clone() };
+    let (sender, messages) = channel();
+    let reader = Reader { input, messages: sender, state: state.clone() };
     // The thread ends with its pipe. It is not joined: while stdin is open, it may block in a read.
     thread::Builder::new().name("ctx-engine-input".into()).spawn(move || reader.run())?;
     let mut driver = Driver::<E>::default();
-    let mut pipe = Pipe { lines, waiting: VecDeque::new(), output: &mut output };
+    let mut pipe = Pipe { messages, waiting: VecDeque::new(), output: &mut output };
     while let Some((head, call)) = pipe.next_call() {
         state.working_on.store(head.id, Ordering::SeqCst);
         let answer = driver.answer_to(head, &call, &mut pipe, &state.cancelled);
         state.working_on.store(0, Ordering::SeqCst);
-        pipe.write(answer)?;
+        frame::write(pipe.output, answer)?;
     }
     Ok(())
 }
@@ -58,29 +59,25 @@ struct CallState {
     cancelled: AtomicBool,
 }
 
-enum InputLine {
+enum Input {
     Call(Head, Vec<u8>),
     Reply(Vec<u8>),
 }
 
 struct Reader<R> {
     input: R,
-    lines: Sender<InputLine>,
+    messages: Sender<Input>,
     state: Arc<CallState>,
 }
 
 impl<R: BufRead> Reader<R> {
     fn run(mut self) {
         loop {
-            let mut line = Vec::new();
-            match self.input.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let sent = match Head::read(&line) {
+            // The engine trusts its host, so no message is too large.
+            let Received::Message(message) = frame::read(&mut self.input, usize::MAX) else {
+                return;
+            };
+            let sent = match Head::read(&message) {
                 Ok(Head { cancel: Some(call), .. }) => {
                     if self.state.working_on.load(Ordering::SeqCst) == call {
                         self.state.cancelled.store(true, Ordering::Relaxed);
@@ -88,11 +85,11 @@ impl<R: BufRead> Reader<R> {
                     Ok(())
                 }
                 Ok(head @ Head { verb: Some(_), .. }) => {
-                    self.lines.send(InputLine::Call(head, line))
+                    self.messages.send(Input::Call(head, message))
                 }
-                Ok(_) => self.lines.send(InputLine::Reply(line)),
+                Ok(_) => self.messages.send(Input::Reply(message)),
                 // The driver answers this call, which has no verb, with an error.
-                Err(_) => self.lines.send(InputLine::Call(Head::default(), line)),
+                Err(_) => self.messages.send(Input::Call(Head::default(), message)),
             };
             if sent.is_err() {
                 return;
@@ -102,7 +99,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 struct Pipe<'a, W> {
-    lines: Receiver<InputLine>,
+    messages: Receiver<Input>,
     /// Calls that arrived while another was running.
     waiting: VecDeque<(Head, Vec<u8>)>,
     output: &'a mut W,
@@ -115,29 +112,23 @@ impl<W: Write> Pipe<'_, W> {
             return Some(call);
         }
         loop {
-            match self.lines.recv() {
-                Ok(InputLine::Call(head, call)) => return Some((head, call)),
-                Ok(InputLine::Reply(_)) => {}
+            match self.messages.recv() {
+                Ok(Input::Call(head, call)) => return Some((head, call)),
+                Ok(Input::Reply(_)) => {}
                 Err(_) => return None,
             }
         }
-    }
-
-    fn write(&mut self, mut line: Vec<u8>) -> io::Result<()> {
-        line.push(b'\n');
-        self.output.write_all(&line)?;
-        self.output.flush()
     }
 }
 
 impl<W: Write> HostTransport for Pipe<'_, W> {
     fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
         let lost = |_| Error::failed("the host closed the pipe");
-        self.write(host_call.to_vec()).map_err(lost)?;
+        frame::write(self.output, host_call.to_vec()).map_err(lost)?;
         loop {
-            match self.lines.recv() {
-                Ok(InputLine::Reply(reply)) => return Ok(reply),
-                Ok(InputLine::Call(head, call)) => self.waiting.push_back((head, call)),
+            match self.messages.recv() {
+                Ok(Input::Reply(reply)) => return Ok(reply),
+                Ok(Input::Call(head, call)) => self.waiting.push_back((head, call)),
                 Err(_) => return Err(Error::failed("the host closed the pipe")),
             }
         }

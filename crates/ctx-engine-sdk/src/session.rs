@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::value::RawValue;
-
-use crate::protocol::{Budget, Error, ErrorKind, Result, Row, Turn, Update};
+use crate::protocol::{Budget, Error, ErrorKind, RawMessage, Result, Row, Turn, Update};
 
 /// A session as an engine sees it: the rows of the next request, oldest first, and the budget.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +10,7 @@ pub struct Session {
     id: String,
     rows: Vec<Row>,
     /// Messages that were ingested, by id, until an update contains them as rows.
-    ingested: HashMap<String, Option<Box<RawValue>>>,
+    ingested: HashMap<String, Option<RawMessage>>,
     budget: Budget,
     turn: Turn,
 }
@@ -126,6 +124,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{Encoding, Message};
 
     fn row(id: &str, tokens: u64) -> Row {
         Row { id: id.into(), tokens, ..Row::default() }
@@ -167,7 +166,8 @@ mod tests {
     #[test]
     fn a_message_is_ingested_once_and_comes_back_with_its_row() {
         let mut session = Session::new("s");
-        let message = RawValue::from_string(r#"{"role":"user","blocks":[]}"#.into()).unwrap();
+        let message = Message { role: "user".into(), blocks: Vec::new() };
+        let message = RawMessage::new(Encoding::Json, &message).unwrap();
         let whole = Row { message: Some(message), ..row("a", 1) };
         assert!(session.ingest(&whole));
         assert!(!session.ingest(&whole));

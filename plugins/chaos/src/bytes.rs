@@ -1,6 +1,6 @@
 //! Faults in the bytes of answers.
 
-use ctx_engine_sdk::protocol::{Call, Head, Hello, verb};
+use ctx_engine_sdk::protocol::{Encoding, Head, Hello, decode, params, verb};
 use serde_json::Value;
 
 use crate::fault::{Fault, Mischief, Orders};
@@ -14,15 +14,15 @@ impl Spoiler {
     pub(crate) fn spoil(&mut self, call: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
         let Head { id, verb: Some(called), .. } = Head::read(call).ok()? else { return None };
         if called == verb::HELLO {
-            let hello: Call<Hello> = serde_json::from_slice(call).ok()?;
-            self.0 = Mischief::new(Orders::read(&hello.params.config).ok()?);
+            let hello: Hello = params(call).ok()?;
+            self.0 = Mischief::new(Orders::read(&hello.config).ok()?);
         }
         match self.0.strikes(&called)? {
             Fault::Garbage => Some(b"\xff\xfe{]: not what was agreed on".to_vec()),
             Fault::WrongId => {
-                let mut answer: Value = serde_json::from_slice(answer).ok()?;
-                *answer.get_mut("id")? = Value::from(id.wrapping_add(1));
-                Some(answer.to_string().into_bytes())
+                let mut wrong: Value = decode(answer).ok()?;
+                *wrong.get_mut("id")? = Value::from(id.wrapping_add(1));
+                Encoding::of(answer).encode(&wrong).ok()
             }
             _ => None,
         }

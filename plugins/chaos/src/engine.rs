@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use ctx_engine_sdk::protocol::verb;
+use ctx_engine_sdk::protocol::{Encoding, RawMessage, verb};
 use ctx_engine_sdk::{
     Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Compacted, Engine, Error,
     ErrorKind, Hello, Host, Info, Insertion, OutgoingMessage, Plan, Result, Row, Session,
     SubagentEnded, SubagentSpawn, TurnStatus,
 };
-use serde_json::value::RawValue;
+use serde_json::json;
 
 use crate::fault::{Fault, Mischief, Orders};
 use crate::library::segfault;
@@ -177,10 +177,11 @@ fn wrong(fault: Fault, session: &Session, orders: &Orders) -> Assembled {
             ..Assembled::default()
         },
         Fault::BadMessage => {
-            let bad = || RawValue::from_string(r#"{"role":7,"blocks":"none"}"#.into()).ok();
+            let bad = json!({"role": 7, "blocks": "none"});
+            let bad = RawMessage::new(Encoding::Json, &bad).ok();
             let messages = rows
                 .iter()
-                .map(|row| OutgoingMessage { id: row.id.clone(), message: bad() })
+                .map(|row| OutgoingMessage { id: row.id.clone(), message: bad.clone() })
                 .collect();
             Assembled { messages: Some(messages), ..Assembled::default() }
         }

@@ -243,13 +243,13 @@ impl Edits {
                     if let Some(message) = message {
                         // The engine may return unchanged messages: only those that differ are
                         // edits.
-                        if let Some(form) = message::change(view.node(at), id, message.get())? {
+                        if let Some(form) = message::change(view.node(at), id, message)? {
                             edits.forms.insert(at, form);
                         }
                     }
                 }
                 (None, Some(message)) => {
-                    new.push((id.as_str(), message::addable(id, message::read(message.get())?)?));
+                    new.push((id.as_str(), message::addable(id, message::read(message)?)?));
                 }
                 (None, None) => return Err(Rejection::unknown(id)),
             }

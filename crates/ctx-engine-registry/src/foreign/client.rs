@@ -2,8 +2,8 @@
 
 use ctx_core::{ContextView, IngestRequest, TurnContext};
 use ctx_engine_sdk::protocol::{
-    self, Budget, CommitTurn, Committed, Done, Hello, Info, Ingest, Ingested, PROTOCOL, Row,
-    SessionParams, Turn, Update, verb,
+    self, Budget, CommitTurn, Committed, Done, Encoding, Hello, Info, Ingest, Ingested, PROTOCOL,
+    Row, SessionParams, Turn, Update, verb,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::transport::RawAnswer;
 use super::{Channel, CheckContext, CheckedPlan, EngineError, Rejection, ViewSync, check, message};
 use crate::Deadlines;
 
-/// Size of a small request as JSON, in bytes.
+/// Size of a small request, in bytes.
 const SMALL_REQUEST: usize = 512;
 
 /// A running engine that has answered `hello`.
@@ -40,7 +40,7 @@ impl EngineClient {
         hello: &Hello,
         deadlines: Deadlines,
     ) -> Result<Self, EngineError> {
-        let params = encode(hello, SMALL_REQUEST)?;
+        let params = Encoding::Json.encode(hello).map_err(Rejection::from)?;
         let answer = channel.call(verb::HELLO, params, deadlines.of(verb::HELLO)).await?;
         let info: Info = decode(&answer)?;
         let major = |version: &str| version.split('.').next().map(str::to_owned);
@@ -51,6 +51,13 @@ impl EngineClient {
                     tidy(&info.protocol)
                 ),
                 hint: "use an engine and a ctx with the same major version of the protocol",
+            });
+        }
+        let chosen = info.contract.encoding.as_deref().unwrap_or(Encoding::Json.name());
+        if chosen != Encoding::Json.name() && !hello.encodings.iter().any(|name| name == chosen) {
+            return Err(EngineError::Unfit {
+                why: format!("it chose the encoding '{}', which was not offered", tidy(chosen)),
+                hint: "an engine chooses one of 'encodings' of 'hello', or none: then JSON is used",
             });
         }
         if !is_id_of(id, &info.id) {
@@ -116,8 +123,8 @@ impl EngineClient {
         };
         // Drops the update once it is encoded: the engine may take long.
         let encoded = |update: Update| {
-            let size = json_size(&update);
-            encode(&ask(update), size)
+            let size = size_of_update(&update);
+            encode(contract.encoding(), &ask(update), size)
         };
         match self.send(verb, encoded(update)?).await {
             Err(failure) if failure.is_out_of_step() && is_news => {
@@ -150,7 +157,8 @@ impl EngineClient {
     ///
     /// The failure of the engine.
     pub async fn ingest(&mut self, request: &IngestRequest) -> Result<bool, EngineError> {
-        if !self.info.contract.remembers {
+        let contract = &self.info.contract;
+        if !contract.remembers {
             return Ok(false);
         }
         let session = self.sessions.of(&request.session_id);
@@ -159,7 +167,10 @@ impl EngineClient {
             id: request.entry.to_string(),
             role: message.role.name().to_owned(),
             tokens: session.counter.message(message).get(),
-            message: self.info.contract.contents.then(|| message::json(message)).flatten(),
+            message: contract
+                .contents
+                .then(|| message::encoded(message, contract.encoding()))
+                .flatten(),
             ..Row::default()
         };
         let session_id = request.session_id.clone();
@@ -225,7 +236,7 @@ impl EngineClient {
     }
 
     async fn call(&self, verb: &str, params: &impl Serialize) -> Result<RawAnswer, EngineError> {
-        self.send(verb, encode(params, SMALL_REQUEST)?).await
+        self.send(verb, encode(self.info.contract.encoding(), params, SMALL_REQUEST)?).await
     }
 
     async fn send(&self, verb: &str, params: Vec<u8>) -> Result<RawAnswer, EngineError> {
@@ -254,16 +265,17 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(answer: &'a RawAnswer) -> Result<T,
 }
 
 /// Encodes parameters. `size` is the approximate size in bytes, to avoid reallocations.
-fn encode(params: &impl Serialize, size: usize) -> Result<Vec<u8>, Rejection> {
-    let mut json = Vec::with_capacity(size);
-    serde_json::to_writer(&mut json, params)?;
-    Ok(json)
+fn encode(encoding: Encoding, params: &impl Serialize, size: usize) -> Result<Vec<u8>, Rejection> {
+    let mut bytes = Vec::with_capacity(size);
+    encoding.write(&mut bytes, params)?;
+    Ok(bytes)
 }
 
-/// Returns the approximate size of an update as JSON.
-fn json_size(update: &Update) -> usize {
+/// Returns the approximate size of an encoded update, in bytes.
+fn size_of_update(update: &Update) -> usize {
     let rows = update.changed.iter().chain(&update.added);
-    let row = |row: &Row| 160 + row.id.len() + row.message.as_ref().map_or(0, |m| m.get().len());
+    let row =
+        |row: &Row| 160 + row.id.len() + row.message.as_ref().map_or(0, |m| m.as_bytes().len());
     SMALL_REQUEST + rows.map(row).sum::<usize>()
 }
 

@@ -10,7 +10,7 @@ use super::transport::{Fault, RawAnswer};
 /// Sends calls to one running engine.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Calls a verb with JSON parameters, and returns the answer.
+    /// Calls a verb, in the encoding of its parameters, and returns the answer.
     ///
     /// # Errors
     ///

@@ -6,12 +6,14 @@ use ctx_core::{
     BootstrapRequest, CompactRequest, ContextView, EngineInfo, IngestRequest, SubagentEnd,
     SubagentSpawn, Timestamp, TurnContext,
 };
-use ctx_engine_sdk::protocol::{self, Bootstrapped, Done, Hello, HostInfo, PROTOCOL, verb};
+use ctx_engine_sdk::protocol::{
+    self, Bootstrapped, Done, Encoding, Hello, HostInfo, PROTOCOL, verb,
+};
 
 use super::lease::Leases;
 use super::rejection::tidy;
 use super::{CheckedPlan, CompactionOutcome, EngineClient, EngineError, EngineSpec, Launcher};
-use crate::CompactionBy;
+use crate::{CompactionBy, EngineEncoding};
 
 /// Maximum number of ended turns that are kept until the engine accepts them.
 const MAX_ENDED: usize = 1_024;
@@ -115,6 +117,10 @@ impl LiveEngine {
             protocol: PROTOCOL.into(),
             host: HostInfo { name: "ctx".into(), version: env!("CARGO_PKG_VERSION").into() },
             features: launcher.features(),
+            encodings: match spec.encoding {
+                EngineEncoding::Msgpack => Encoding::supported(),
+                EngineEncoding::Json => Vec::new(),
+            },
             config: spec.config.expose().clone(),
         };
         let channel = launcher.open()?;

@@ -1,13 +1,12 @@
-//! Converts messages between ctx-core and the SDK: to JSON for an engine, and back to the form of a
+//! Converts messages between ctx-core and the SDK: encoded for an engine, and back to the form of a
 //! row.
 
 use std::collections::HashMap;
 use std::io;
 
 use ctx_core::{Block, CallId, Message, MessageOutline, Meta, Node, Role};
-use ctx_engine_sdk::protocol;
+use ctx_engine_sdk::protocol::{self, Encoding, RawMessage};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::Rejection;
 
@@ -24,17 +23,17 @@ struct ReceivedMessage {
 }
 
 /// Returns a message as sent to an engine: without the metadata of the transcript.
-pub(super) fn json(message: &Message) -> Option<Box<RawValue>> {
-    serde_json::value::to_raw_value(&sent(message)).ok()
+pub(super) fn encoded(message: &Message, encoding: Encoding) -> Option<RawMessage> {
+    RawMessage::new(encoding, &sent(message)).ok()
 }
 
 fn sent(message: &Message) -> SentMessage<'_> {
     SentMessage { role: &message.role, blocks: &message.blocks }
 }
 
-/// Whether `json` is byte for byte the output of [`json`] for a message. Does not allocate or
+/// Whether `raw` is byte for byte the output of [`encoded`] for a message. Does not allocate or
 /// parse.
-fn is_json_of(message: &Message, json: &str) -> bool {
+fn is_encoding_of(message: &Message, raw: &RawMessage) -> bool {
     struct Rest<'a>(&'a [u8]);
     impl io::Write for Rest<'_> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -45,13 +44,13 @@ fn is_json_of(message: &Message, json: &str) -> bool {
             Ok(())
         }
     }
-    let mut rest = Rest(json.as_bytes());
-    serde_json::to_writer(&mut rest, &sent(message)).is_ok() && rest.0.is_empty()
+    let mut rest = Rest(raw.as_bytes());
+    Encoding::of(rest.0).write(&mut rest, &sent(message)).is_ok() && rest.0.is_empty()
 }
 
 /// Parses a message written by an engine.
-pub(super) fn read(json: &str) -> Result<Message, Rejection> {
-    let ReceivedMessage { role, blocks } = serde_json::from_str(json)?;
+pub(super) fn read(raw: &RawMessage) -> Result<Message, Rejection> {
+    let ReceivedMessage { role, blocks } = raw.read()?;
     Ok(Message::new(Role::from_name(&role), blocks))
 }
 
@@ -62,14 +61,14 @@ pub(super) fn replacement(node: &Node, of: &protocol::Replacement) -> Result<Mes
         (Some(_), Some(_)) => Err(Rejection::mismatch(id, "it has both a text and a message")),
         (None, None) => Err(Rejection::mismatch(id, "it has neither a text nor a message")),
         (Some(text), None) => with_text(node, id, text),
-        (None, Some(message)) => form(node, id, &serde_json::to_string(message)?),
+        (None, Some(message)) => form(node, id, &RawMessage::new(Encoding::Json, message)?),
     }
 }
 
 /// Returns the form that a whole message gives a row. Fields that the protocol does not carry are
 /// taken from the row.
-pub(super) fn form(node: &Node, id: &str, json: &str) -> Result<Message, Rejection> {
-    let mut form = read(json)?;
+pub(super) fn form(node: &Node, id: &str, raw: &RawMessage) -> Result<Message, Rejection> {
+    let mut form = read(raw)?;
     if form.role != *node.role() {
         return Err(Rejection::mismatch(id, "it has another role"));
     }
@@ -161,13 +160,17 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
 }
 
 /// Returns the form that a whole message gives a row, if it differs from the current form.
-pub(super) fn change(node: &Node, id: &str, json: &str) -> Result<Option<Message>, Rejection> {
+pub(super) fn change(
+    node: &Node,
+    id: &str,
+    raw: &RawMessage,
+) -> Result<Option<Message>, Rejection> {
     let own = node.message().ok();
     // Most engines that return all messages return the bytes that they received.
-    if own.as_ref().is_some_and(|own| is_json_of(own, json)) {
+    if own.as_ref().is_some_and(|own| is_encoding_of(own, raw)) {
         return Ok(None);
     }
-    let form = form(node, id, json)?;
+    let form = form(node, id, raw)?;
     let is_same = |own: &Message| own.role == form.role && own.blocks == form.blocks;
     Ok((!own.is_some_and(|own| is_same(&own))).then_some(form))
 }
@@ -178,37 +181,84 @@ mod tests {
 
     use super::*;
 
-    fn changed(json: &str) -> Option<Message> {
+    fn text(json: &str) -> RawMessage {
+        RawMessage::Json(serde_json::value::RawValue::from_string(json.into()).unwrap())
+    }
+
+    fn changed(raw: &RawMessage) -> Option<Message> {
         let ledger = TokenLedger::new(Counter::default(), Tokens(100_000), Tokens(1_000));
         let mut view = ContextView::new(ledger);
         let message = Message::text(Role::User, "a \"b\"\n中");
         view.append(std::sync::Arc::new(Entry::in_memory("e", message))).unwrap();
-        change(view.node(0), "e", json).unwrap()
+        change(view.node(0), "e", raw).unwrap()
     }
 
     #[test]
     fn an_equal_message_in_another_spelling_is_no_change() {
-        for json in [
-            r#"{"role":"user","blocks":[{"type":"text","text":"a \"b\"\n中"}]}"#,
-            r#"{ "blocks": [{"text": "a \"b\"\n\u4e2d", "type": "text"}], "role": "user" }"#,
-        ] {
-            assert_eq!(changed(json), None, "{json}");
+        let message = Message::text(Role::User, "a \"b\"\n中");
+        for encoding in [Encoding::Json, Encoding::MessagePack] {
+            let same = encoded(&message, encoding).unwrap();
+            assert_eq!(Encoding::of(same.as_bytes()), encoding);
+            assert!(is_encoding_of(&message, &same));
         }
-        let same = json(&Message::text(Role::User, "a \"b\"\n中")).unwrap();
-        assert!(is_json_of(&Message::text(Role::User, "a \"b\"\n中"), same.get()));
+        let json = r#"{ "blocks": [{"text": "a \"b\"\n\u4e2d", "type": "text"}], "role": "user" }"#;
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        for raw in [text(json), RawMessage::new(Encoding::MessagePack, &value).unwrap()] {
+            assert_eq!(changed(&raw), None, "{raw:?}");
+            assert!(!is_encoding_of(&message, &raw));
+        }
     }
 
     #[test]
     fn a_message_that_only_begins_like_the_row_is_a_change() {
-        for text in [r#"a \"b\"\n"#, r#"a \"b\"\n中 and more"#, "another"] {
-            let json = format!(r#"{{"role":"user","blocks":[{{"type":"text","text":"{text}"}}]}}"#);
-            let form = changed(&json).expect("another text");
-            assert_eq!(form.role, Role::User, "{json}");
+        for said in ["a \"b\"\n", "a \"b\"\n中 and more", "another"] {
+            let other = Message::text(Role::User, said);
+            for encoding in [Encoding::Json, Encoding::MessagePack] {
+                let form = changed(&encoded(&other, encoding).unwrap()).expect("another text");
+                assert_eq!(form, other);
+            }
         }
         let own = Message::text(Role::User, "a");
-        let longer = format!("{} ", json(&own).unwrap().get());
-        assert!(
-            !is_json_of(&own, &longer) && !is_json_of(&own, longer.trim_end_matches(['}', ' ']))
-        );
+        let same = encoded(&own, Encoding::MessagePack).unwrap();
+        let longer = RawMessage::MessagePack([same.as_bytes(), b"\x80"].concat());
+        let (_, shorter) = same.as_bytes().split_last().unwrap();
+        let shorter = RawMessage::MessagePack(shorter.to_vec());
+        assert!(!is_encoding_of(&own, &longer) && !is_encoding_of(&own, &shorter));
+        assert!(read(&longer).is_err() && read(&shorter).is_err());
+    }
+
+    #[test]
+    fn every_kind_of_block_is_the_same_in_both_encodings() {
+        let blocks = r#"[
+            {"type":"text","text":"a"},
+            {"type":"thinking","thinking":"b","signature":"c"},
+            {"type":"toolCall","id":"d","name":"e","arguments":{"f":[1,-2,3.5,null,true,"g"]}},
+            {"type":"toolResult","callId":"d","content":[{"type":"text","text":"h"}],"isError":true},
+            {"type":"image","mimeType":"image/png","data":"aQ=="},
+            {"type":"bash","command":"j","output":"k","exitCode":-1},
+            {"type":"opaque","json":{"type":"l"}}
+        ]"#;
+        let message = Message::new(Role::User, serde_json::from_str(blocks).unwrap());
+        for encoding in [Encoding::Json, Encoding::MessagePack] {
+            let raw = encoded(&message, encoding).unwrap();
+            assert_eq!(Encoding::of(raw.as_bytes()), encoding);
+            assert_eq!(read(&raw).unwrap(), message, "{encoding}");
+            // The engine's own form of it has the same blocks.
+            let of_engine: protocol::Message = raw.read().unwrap();
+            let raw = RawMessage::new(encoding, &of_engine).unwrap();
+            assert_eq!(read(&raw).unwrap(), message, "{encoding}");
+        }
+    }
+
+    #[test]
+    fn json_that_messagepack_cannot_represent_is_sent_as_json() {
+        let json = r#"{"role":"assistant","blocks":[{"type":"toolCall","id":"c","name":"n","arguments":{"n":1e400}}]}"#;
+        let message = read(&text(json)).unwrap();
+        let raw = encoded(&message, Encoding::MessagePack).unwrap();
+        assert!(matches!(raw, RawMessage::Json(_)));
+        let sent = protocol::OutgoingMessage { id: "e".into(), message: Some(raw) };
+        let bytes = Encoding::MessagePack.encode(&sent).unwrap();
+        let back: protocol::OutgoingMessage = protocol::decode(&bytes).unwrap();
+        assert!(is_encoding_of(&message, &back.message.unwrap()));
     }
 }

@@ -171,12 +171,6 @@ impl From<Rejection> for Error {
     }
 }
 
-impl From<serde_json::Error> for Rejection {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Malformed { why: tidy(&error.to_string()) }
-    }
-}
-
 impl From<protocol::Error> for Rejection {
     fn from(error: protocol::Error) -> Self {
         Self::Malformed { why: tidy(&error.message) }

@@ -10,7 +10,7 @@ use ctx_engine_sdk::protocol::verb;
 use super::health::{FailedCall, FailureContext, HealthRecord};
 use super::live::{BackgroundCall, LiveEngine};
 use super::{EngineError, Launcher, apply};
-use crate::{CompactionBy, Deadlines, EngineSettings, OnFailure};
+use crate::{CompactionBy, Deadlines, EngineEncoding, EngineSettings, OnFailure};
 
 /// The default hint of a failure.
 const DEFAULT_HINT: &str = "set onFailure of plugins or of plugins.engines.<id> to 'fallback', so \
@@ -29,6 +29,8 @@ pub struct EngineSpec {
     pub on_failure: OnFailure,
     /// Whether the user grants the lease on compaction.
     pub compaction: CompactionBy,
+    /// The encoding offered to it.
+    pub encoding: EngineEncoding,
     /// The configuration that it gets, unchanged.
     pub config: EngineSettings,
     /// The deadlines of its calls.

@@ -154,7 +154,7 @@ impl ViewSync {
         let row_state = self.row_state(view, at);
         let Some(known) = self.sent.insert(id.clone(), row_state) else { return };
         if is_new_form || known.keep != row_state.keep || known.group != row_state.group {
-            update.changed.push(row(view, at, is_new_form && options.contract.contents));
+            update.changed.push(row(view, at, is_new_form, options.contract));
         }
     }
 
@@ -173,7 +173,7 @@ impl ViewSync {
             }
             let id = node.entry().id();
             let known = options.ingested.contains(id) && node.state() == NodeState::Kept;
-            update.added.push(row(view, at, options.contract.contents && !known));
+            update.added.push(row(view, at, !known, options.contract));
             let row_state = self.row_state(view, at);
             self.sent.insert(id.clone(), row_state);
             self.rows += 1;
@@ -219,10 +219,10 @@ impl<'v> Edits<'v> {
     }
 }
 
-fn row(view: &ContextView, at: usize, with_message: bool) -> Row {
+fn row(view: &ContextView, at: usize, with_message: bool, contract: &Contract) -> Row {
     let node = view.node(at);
     // A message that can no longer be read is omitted.
-    let message = with_message.then(|| node.message().ok()).flatten();
+    let message = (with_message && contract.contents).then(|| node.message().ok()).flatten();
     Row {
         id: node.entry().id().to_string(),
         role: node.role().name().to_owned(),
@@ -230,6 +230,6 @@ fn row(view: &ContextView, at: usize, with_message: bool) -> Row {
         group: u64::from(node.group),
         keep: view.is_protected(at),
         inserted: node.state() == NodeState::Inserted,
-        message: message.and_then(|message| message::json(&message)),
+        message: message.and_then(|message| message::encoded(&message, contract.encoding())),
     }
 }

@@ -100,6 +100,7 @@ impl Registry {
             sha256: found.manifest.file().ok().map(|file| file.sha256.clone()),
             on_failure: plugins.on_failure(id),
             compaction: config.compaction,
+            encoding: config.encoding,
             config: config.config.clone(),
             deadlines: config.deadlines_ms,
         };

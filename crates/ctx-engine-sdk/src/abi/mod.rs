@@ -7,9 +7,10 @@
 //!   until the process ends. A library is never unloaded.
 //! - Tables begin with their size, and fields are only ever appended. A reader checks the size
 //!   before it accesses a field, so either side may be older.
-//! - Input and output are bytes: the JSON of [`protocol`](crate::protocol). [`Bytes`] are borrowed
-//!   for the duration of the call. A [`Buffer`] is freed by the side that allocated it, through the
-//!   `release` function next to the function that returned it.
+//! - Input and output are bytes: the messages of [`protocol`](crate::protocol), as JSON unless
+//!   the engine chooses another encoding in its answer to `hello`. [`Bytes`] are borrowed for the
+//!   duration of the call. A [`Buffer`] is freed by the side that allocated it, through the `release`
+//!   function next to the function that returned it.
 //! - Calls on one engine come one at a time, from any thread. Only `cancel` may be called from
 //!   another thread while a call is running.
 //! - Host services may be called only from inside a call, on its thread.

@@ -1,9 +1,8 @@
 //! Selecting the messages of the next request.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Budget, Message, Turn, Update};
+use super::{Budget, Message, RawMessage, Turn, Update};
 
 /// Parameters of `assemble`: a request is about to be sent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,21 +26,61 @@ pub struct Assemble {
 ///
 /// The host always enforces its rules: a tool call and its results stay together, rows with `keep`
 /// stay, and the request fits its window. An answer that would break them is rejected.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Assembled {
     /// Edits of the current rows.
     #[serde(flatten)]
     pub plan: Plan,
     /// The full list of messages, in order. Rows that are not named are dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<OutgoingMessage>>,
     /// Text to append to the system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_addition: Option<String>,
     /// The engine's estimate of the tokens of all rows after the edits. The host counts for itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_tokens: Option<u64>,
+}
+
+// A derived `flatten` does not know the number of fields, so that MessagePack would be buffered.
+impl Serialize for Assembled {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Fields<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            keep_last: Option<usize>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            drop: &'a Vec<String>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            replace: &'a Vec<Replacement>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            insert: &'a Vec<Insertion>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pin: &'a Vec<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: &'a Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            messages: &'a Option<Vec<OutgoingMessage>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            system_prompt_addition: &'a Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            estimated_tokens: Option<u64>,
+        }
+        let Self { plan, messages, system_prompt_addition, estimated_tokens } = self;
+        let Plan { keep_last, drop, replace, insert, pin, reason } = plan;
+        let (keep_last, estimated_tokens) = (*keep_last, *estimated_tokens);
+        Fields {
+            keep_last,
+            drop,
+            replace,
+            insert,
+            pin,
+            reason,
+            messages,
+            system_prompt_addition,
+            estimated_tokens,
+        }
+        .serialize(serializer)
+    }
 }
 
 impl From<Plan> for Assembled {
@@ -144,5 +183,5 @@ pub struct OutgoingMessage {
     pub id: String,
     /// The content, if it differs from the row's own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Box<RawValue>>,
+    pub message: Option<RawMessage>,
 }

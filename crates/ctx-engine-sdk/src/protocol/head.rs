@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::Result;
+use super::encoding::decode_seed;
 
 /// The beginning of a message: its type and its recipient, read without parsing the content, which
 /// may be megabytes.
@@ -34,9 +35,8 @@ impl Head {
     /// If it is not a message.
     pub fn read(message: &[u8]) -> Result<Self> {
         let mut reading = Reading::default();
-        let mut json = serde_json::Deserializer::from_slice(message);
-        match reading.deserialize(&mut json).and_then(|()| json.end()) {
-            Err(error) if !reading.is_complete => Err(error.into()),
+        match decode_seed(&mut reading, message) {
+            Err(error) if !reading.is_complete => Err(error),
             _ => Ok(reading.head),
         }
     }
@@ -60,8 +60,8 @@ impl Reading {
 impl<'de> DeserializeSeed<'de> for &mut Reading {
     type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_map(self)
+    fn deserialize<D: Deserializer<'de>>(self, message: D) -> Result<(), D::Error> {
+        message.deserialize_map(self)
     }
 }
 
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for &mut Reading {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a message, which is a JSON object")
+        f.write_str("a message, which is an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {

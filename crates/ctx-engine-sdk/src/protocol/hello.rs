@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Encoding;
+
 /// A program that hosts engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,6 +24,9 @@ pub struct Hello {
     pub host: HostInfo,
     /// The [services](super::service) that the host offers. All others are refused.
     pub features: Vec<String>,
+    /// The [encodings](Encoding) that the host offers, besides JSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub encodings: Vec<String>,
     /// The user's configuration for this engine: `plugins.engines.<id>.config`.
     pub config: serde_json::Value,
 }
@@ -46,6 +51,10 @@ pub struct Contract {
     /// changes. Engines built with this crate do; an engine written without it may prefer to get
     /// all rows each time.
     pub remembers: bool,
+    /// The [encoding](Encoding) of all later messages, one of those offered. Default: JSON.
+    /// This crate chooses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
     /// Whether it requests the lease on compaction.
     pub owns_compaction: bool,
     /// The id of an engine that runs first, to which this one only adds: `legacy`, or empty.
@@ -53,6 +62,17 @@ pub struct Contract {
     pub base: Option<String>,
     /// The optional [verbs](super::verb) that the engine implements. Others are not called.
     pub verbs: Vec<String>,
+}
+
+impl Contract {
+    /// Returns the encoding of all messages after `hello`.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        match self.encoding.as_deref() == Some(Encoding::MessagePack.name()) {
+            true => Encoding::MessagePack,
+            false => Encoding::Json,
+        }
+    }
 }
 
 /// The answer to [`Hello`].

@@ -1,9 +1,10 @@
-//! The protocol between host and engine: JSON, one object per message.
+//! The protocol between host and engine: one object per message, as JSON, or as MessagePack if both
+//! sides [can](Encoding).
 //!
 //! A host sends a [`Call`] and gets one [`Answer`]. During a call, the engine may call services of
 //! its host, each a [`HostCall`] answered by a [`Reply`]; and the host may send a [`Cancel`]. Over
-//! a pipe each object is one line; across the C ABI the same bytes are passed to functions. Both
-//! sides ignore unknown fields, so either may be newer.
+//! a pipe each object is one [frame](crate::frame); across the C ABI the same bytes are passed to
+//! functions. Both sides ignore unknown fields, so either may be newer.
 //!
 //! A side that does not yet know the type of a message reads its [`Head`].
 //!
@@ -12,18 +13,22 @@
 
 mod assemble;
 mod compact;
+mod encoding;
 mod error;
 mod head;
 mod hello;
 mod lifecycle;
 mod message;
+mod raw;
 mod services;
 mod session;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use assemble::{Assemble, Assembled, Insertion, OutgoingMessage, Plan, Replacement};
 pub use compact::{Compact, CompactResult, Compacted, IdentifierPolicy, Trigger};
+pub use encoding::{Encoding, decode};
 pub use error::{Error, ErrorKind, Result};
 pub use head::Head;
 pub use hello::{Contract, Hello, HostInfo, Info};
@@ -32,6 +37,7 @@ pub use lifecycle::{
     SubagentEnded, SubagentReason, SubagentSpawn, TurnStatus,
 };
 pub use message::{Block, Message};
+pub use raw::RawMessage;
 pub use services::{
     Complete, Completion, Count, Counts, Key, KeyPrefix, Keys, LogLevel, LogLine, StoredValue,
     Value,
@@ -157,6 +163,23 @@ pub struct Reply<T> {
 pub struct Cancel {
     /// The id of the call.
     pub cancel: u64,
+}
+
+/// Parses the parameters of a call or a host call, in one pass over its bytes.
+///
+/// # Errors
+///
+/// [`ErrorKind::BadRequest`] if they are no `T`.
+pub fn params<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
+    #[derive(Deserialize)]
+    struct Params<T> {
+        #[serde(default = "absent")]
+        params: Option<T>,
+    }
+    match decode(call)? {
+        Params { params: Some(params) } => Ok(params),
+        Params { params: None } => decode(b"{}"),
+    }
 }
 
 fn absent<T>() -> Option<T> {

@@ -1,9 +1,8 @@
 //! The engine's view of a session: its messages as rows, and the budget.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use super::{Message, Result};
+use super::{Message, RawMessage, Result};
 
 /// One message of the session, as the next request would contain it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ pub struct Row {
     pub inserted: bool,
     /// The message, if the engine requested contents.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Box<RawValue>>,
+    pub message: Option<RawMessage>,
 }
 
 impl Row {
@@ -36,8 +35,7 @@ impl Row {
     ///
     /// [`BadRequest`](super::ErrorKind::BadRequest) if it is not a message.
     pub fn parsed(&self) -> Result<Option<Message>> {
-        let message = self.message.as_ref().map(|json| serde_json::from_str(json.get()));
-        Ok(message.transpose()?)
+        self.message.as_ref().map(RawMessage::read).transpose()
     }
 
     /// Returns all text of the message; empty if the engine did not request contents.

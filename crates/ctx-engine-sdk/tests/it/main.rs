@@ -5,7 +5,7 @@ mod golden;
 mod header;
 mod serving;
 
-use ctx_engine_sdk::protocol::service;
+use ctx_engine_sdk::protocol::{Encoding, decode, service};
 use ctx_engine_sdk::{
     Assembled, Engine, Error, Hello, Host, HostTransport, Info, LogLevel, Plan, Result, Row,
     Session,
@@ -59,9 +59,9 @@ struct Sevens;
 
 impl HostTransport for Sevens {
     fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
-        let call: Value = serde_json::from_slice(host_call)?;
+        let call: Value = decode(host_call)?;
         assert_eq!(call["host"], service::COUNT);
-        Ok(json!({"id": call["id"], "reply": {"tokens": [7]}}).to_string().into_bytes())
+        Encoding::of(host_call).encode(&json!({"id": call["id"], "reply": {"tokens": [7]}}))
     }
 }
 

@@ -1,5 +1,7 @@
-use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
+use std::io::{BufReader, PipeReader, pipe};
 use std::thread::{self, JoinHandle};
+
+use ctx_engine_sdk::frame::{self, Received};
 
 use serde_json::Value;
 
@@ -10,6 +12,8 @@ struct Served {
     input: Option<std::io::PipeWriter>,
     output: BufReader<PipeReader>,
     server: JoinHandle<std::io::Result<()>>,
+    /// The encoding of what is sent, and of what must be received.
+    encoding: Encoding,
 }
 
 impl Served {
@@ -19,18 +23,21 @@ impl Served {
         let server = thread::spawn(move || {
             ctx_engine_sdk::serve_on::<Scripted>(BufReader::new(engine_input), engine_output)
         });
-        Self { input: Some(input), output: BufReader::new(output), server }
+        let encoding = Encoding::Json;
+        Self { input: Some(input), output: BufReader::new(output), server, encoding }
     }
 
-    fn send(&mut self, line: &Value) {
+    fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("it is open");
-        writeln!(input, "{line}").expect("the engine listens");
+        let message = self.encoding.encode(message).expect("it is encoded");
+        frame::write(input, message).expect("the engine listens");
     }
 
     fn receive(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).expect("JSON")
+        let received = frame::read(&mut self.output, 1 << 20);
+        let Received::Message(message) = received else { panic!("{received:?}") };
+        assert_eq!(Encoding::of(&message), self.encoding);
+        decode(&message).expect("a message")
     }
 
     fn end(mut self) {
@@ -56,33 +63,39 @@ fn calls_are_answered_line_by_line_until_the_pipe_ends() {
 
 #[test]
 fn a_reply_is_read_while_calls_wait() {
-    let mut served = Served::start();
-    served.send(&hello(&json!({})));
-    served.receive();
-    served.send(&assemble(2, "count", 1));
-    let asked = served.receive();
-    assert_eq!(asked["host"], "tokens.count");
-    served.send(&assemble(3, "x", 2));
-    served.send(&json!({"id": asked["id"], "reply": {"tokens": [11]}}));
-    assert_eq!(served.receive()["ok"]["estimatedTokens"], 11);
-    assert_eq!(served.receive()["ok"]["keepLast"], 2);
-    served.end();
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let mut served = Served::start();
+        served.send(&hello(&json!({})));
+        served.receive();
+        served.encoding = encoding;
+        served.send(&assemble(2, "count", 1));
+        let asked = served.receive();
+        assert_eq!(asked["host"], "tokens.count");
+        served.send(&assemble(3, "x", 2));
+        served.send(&json!({"id": asked["id"], "reply": {"tokens": [11]}}));
+        assert_eq!(served.receive()["ok"]["estimatedTokens"], 11);
+        assert_eq!(served.receive()["ok"]["keepLast"], 2);
+        served.end();
+    }
 }
 
 #[test]
 fn cancelling_a_running_call_does_not_cancel_the_next() {
-    let mut served = Served::start();
-    served.send(&hello(&json!({})));
-    served.receive();
-    served.send(&assemble(2, "count", 1));
-    let asked = served.receive();
-    served.send(&json!({"cancel": 1}));
-    served.send(&json!({"id": asked["id"], "reply": {"tokens": [1]}}));
-    assert_eq!(served.receive()["ok"]["estimatedTokens"], 1, "another call was cancelled");
-    served.send(&assemble(3, "wait", 2));
-    assert_eq!(served.receive()["host"], "log", "the call is at work");
-    served.send(&json!({"cancel": 3}));
-    served.send(&json!({"id": 1, "reply": {}}));
-    assert_eq!(served.receive()["error"]["kind"], "cancelled");
-    served.end();
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let mut served = Served::start();
+        served.send(&hello(&json!({})));
+        served.receive();
+        served.encoding = encoding;
+        served.send(&assemble(2, "count", 1));
+        let asked = served.receive();
+        served.send(&json!({"cancel": 1}));
+        served.send(&json!({"id": asked["id"], "reply": {"tokens": [1]}}));
+        assert_eq!(served.receive()["ok"]["estimatedTokens"], 1, "another call was cancelled");
+        served.send(&assemble(3, "wait", 2));
+        assert_eq!(served.receive()["host"], "log", "the call is at work");
+        served.send(&json!({"cancel": 3}));
+        served.send(&json!({"id": 1, "reply": {}}));
+        assert_eq!(served.receive()["error"]["kind"], "cancelled");
+        served.end();
+    }
 }

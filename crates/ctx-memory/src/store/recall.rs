@@ -72,15 +72,17 @@ impl Shared {
         let mut known: HashSet<SegmentId> = hits.iter().map(|found| found.segment.id).collect();
         let mut adjacent = Vec::new();
         for found in &hits {
-            let mut next = self.memory.neighbours(found.segment.id)?;
-            next.retain(|id| known.insert(*id));
-            let segments = self.memory.get(&next)?.into_iter().flatten();
-            let unseen = segments.filter(|segment| !is_visible(request, segment));
-            adjacent.extend(unseen.map(|segment| {
-                let text = ends(&segment.content);
-                passage(Segment { content: text, ..segment }, score(found), true)
-            }));
+            let next = self.memory.neighbours(found.segment.id)?.into_iter();
+            adjacent.extend(next.filter(|id| known.insert(*id)).map(|id| (id, score(found))));
         }
+        let ids: Vec<SegmentId> = adjacent.iter().map(|(id, _)| *id).collect();
+        let segments = self.memory.get(&ids)?.into_iter().zip(adjacent);
+        let unseen = segments.filter_map(|(segment, (_, score))| {
+            let segment = segment.filter(|segment| !is_visible(request, segment))?;
+            let content = ends(&segment.content);
+            Some(passage(Segment { content, ..segment }, score, true))
+        });
+        let adjacent: Vec<Passage> = unseen.collect();
         let passages = hits.into_iter().map(|found| {
             let score = score(&found);
             let RecallCandidate { segment, place, .. } = found;

@@ -1,41 +1,28 @@
 //! The answer of an engine, before it is parsed.
 
-use std::ops::Range;
-
+use ctx_engine_sdk::protocol::{self, decode};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::{Fault, envelope};
 
-/// The answer of an engine: JSON of which only the head was parsed. It may be megabytes. The reader
-/// knows its type, so one pass both validates and parses it.
+/// The answer of an engine, of which only the head was parsed. It may be megabytes. The reader knows
+/// its type, so one pass both validates and parses it.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
-    json: Vec<u8>,
-    /// The id of the answered call; `None` if `json` is the value itself.
+    bytes: Vec<u8>,
+    /// The id of the answered call; `None` if `bytes` is the value itself.
     envelope: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Whole<T> {
-    #[serde(default, rename = "id")]
-    _id: u64,
-    #[serde(default = "Option::default")]
-    ok: Option<T>,
-    error: Option<IgnoredAny>,
-    host: Option<IgnoredAny>,
 }
 
 impl RawAnswer {
     /// Accepts a message that must be the answer to the call `id`.
-    pub(super) fn to(id: u64, json: Vec<u8>) -> Result<Self, Fault> {
-        let head = envelope::head(&json)?;
-        let answered = Self { json, envelope: Some(id) };
+    pub(super) fn to(id: u64, bytes: Vec<u8>) -> Result<Self, Fault> {
+        let head = envelope::head(&bytes)?;
         if head.content != Some("ok") || head.id != id || head.host.is_some() {
             // It is an error, or malformed.
-            answered.value()?;
+            envelope::check(id, &bytes)?;
         }
-        Ok(answered)
+        Ok(Self { bytes, envelope: Some(id) })
     }
 
     /// Parses the value as a `T`.
@@ -44,50 +31,31 @@ impl RawAnswer {
     ///
     /// [`Fault::Garbage`] if the message is not an answer, and [`Fault::Refused`] if its error
     /// comes after a value.
-    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<serde_json::Result<T>, Fault> {
-        if self.envelope.is_some()
-            && let Ok(Whole { ok: Some(ok), error: None, host: None, .. }) =
-                serde_json::from_slice(&self.json)
-        {
-            return Ok(Ok(ok));
-        }
-        // Finds out whether the envelope is invalid, or the value in it.
-        let value = self.value()?;
-        Ok(serde_json::from_slice(self.json.get(value).unwrap_or_default()))
-    }
-
-    /// Returns the JSON of the value.
-    ///
-    /// # Errors
-    ///
-    /// See [`RawAnswer::read`].
-    pub fn into_json(mut self) -> Result<Vec<u8>, Fault> {
-        let value = self.value()?;
-        self.json.truncate(value.end);
-        self.json.drain(..value.start);
-        Ok(self.json)
-    }
-
-    fn value(&self) -> Result<Range<usize>, Fault> {
-        match self.envelope {
-            Some(id) => envelope::value(id, &self.json),
-            None => Ok(0..self.json.len()),
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<protocol::Result<T>, Fault> {
+        let Some(id) = self.envelope else { return Ok(decode(&self.bytes)) };
+        match decode::<envelope::Outermost<T>>(&self.bytes) {
+            Ok(outermost) => outermost.value(id, &self.bytes).map(Ok),
+            // Finds out whether the envelope is invalid, or the value in it.
+            Err(error) => envelope::check(id, &self.bytes).map(|()| Err(error)),
         }
     }
 }
 
 impl From<Vec<u8>> for RawAnswer {
     /// Takes a value without an envelope.
-    fn from(json: Vec<u8>) -> Self {
-        Self { json, envelope: None }
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, envelope: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ctx_engine_sdk::protocol::{Assembled, Encoding, Plan};
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn read(json: &str) -> Result<serde_json::Result<u8>, Fault> {
+    fn read(json: &str) -> Result<protocol::Result<u8>, Fault> {
         RawAnswer::to(7, json.into()).and_then(|answered| answered.read())
     }
 
@@ -120,6 +88,26 @@ mod tests {
     fn refusals_and_answers_to_other_calls_are_detected_before_parsing() {
         for json in [r#"{"id":8,"ok":5}"#, r#"{"id":7,"error":{"message":"no"}}"#] {
             assert!(RawAnswer::to(7, json.into()).is_err(), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_messagepack_is_a_fault_or_another_value(
+            damage in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
+            length in any::<prop::sample::Index>(),
+        ) {
+            let plan = Plan::drop(["a", "b"]).because("c").into();
+            let answer = protocol::Answer::<Assembled> { id: 7, ok: Some(plan), error: None };
+            let mut bytes = Encoding::MessagePack.encode(&answer).expect("it is encoded");
+            bytes.truncate(length.index(bytes.len() + 1));
+            let len = bytes.len().max(1);
+            for (at, byte) in damage {
+                if let Some(place) = bytes.get_mut(at % len) {
+                    *place = byte;
+                }
+            }
+            let _ = RawAnswer::to(7, bytes).and_then(|answer| answer.read::<Assembled>().map(drop));
         }
     }
 }

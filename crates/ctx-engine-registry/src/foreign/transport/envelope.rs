@@ -1,111 +1,108 @@
 //! The outermost object of messages to and from an engine. Its content is passed on unchanged, so
 //! that large messages are parsed only by their reader.
 
-use std::fmt::Display;
-use std::ops::Range;
-
-use ctx_engine_sdk::protocol::{self, Head, Reply};
+use ctx_engine_sdk::protocol::{self, Encoding, Head, Reply, decode};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::Fault;
 
-/// Returns the bytes of a call.
+/// Returns the bytes of a call, in the encoding of its parameters.
 pub(super) fn call(id: u64, verb: &str, params: &[u8]) -> Vec<u8> {
-    let verb = serde_json::Value::from(verb);
-    let mut call = format!(r#"{{"id":{id},"verb":{verb},"params":"#).into_bytes();
-    // Leaves room for the line end.
-    call.reserve_exact(params.len() + 2);
+    #[derive(Serialize)]
+    struct Beginning<'a> {
+        id: u64,
+        verb: &'a str,
+        params: (),
+    }
+    let encoding = Encoding::of(params);
+    // Writing numbers and texts cannot fail.
+    let mut call = encoding.encode(&Beginning { id, verb, params: () }).unwrap_or_default();
+    // The parameters replace the nothing at the end, `null}` or nil.
+    let (nothing, end): (usize, &[u8]) = match encoding {
+        Encoding::Json => (5, b"}"),
+        Encoding::MessagePack => (1, b""),
+    };
+    call.truncate(call.len().saturating_sub(nothing));
+    // Leaves room for the frame.
+    call.reserve_exact(params.len() + 8);
     call.extend_from_slice(params);
-    call.push(b'}');
+    call.extend_from_slice(end);
     call
 }
 
 /// Parses the head of a message from an engine.
 pub(super) fn head(bytes: &[u8]) -> Result<Head, Fault> {
-    Head::read(bytes).map_err(|error| not_json(&error, bytes))
+    Head::read(bytes).map_err(|error| invalid(&error, bytes))
 }
 
+/// An answer, with fields that it must not have.
 #[derive(Deserialize)]
-struct Outermost<'a> {
+pub(super) struct Outermost<T> {
     #[serde(default)]
     id: u64,
-    #[serde(borrow, default)]
-    ok: Option<&'a RawValue>,
+    #[serde(default = "Option::default")]
+    ok: Option<T>,
     error: Option<protocol::Error>,
     host: Option<IgnoredAny>,
 }
 
-/// Returns the range of the value of `ok` in `bytes`, the answer to the call `id`.
-pub(super) fn value(id: u64, bytes: &[u8]) -> Result<Range<usize>, Fault> {
-    let outermost: Outermost<'_> =
-        serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
-    if outermost.host.is_some() {
-        return Err(Fault::garbage("a host call is not an answer", bytes));
-    }
-    if outermost.id != id {
-        let why =
-            format!("expected the answer to call {id}, got the answer to call {}", outermost.id);
-        return Err(Fault::garbage(why, bytes));
-    }
-    match (outermost.ok, outermost.error) {
-        (_, Some(error)) => Err(Fault::refused(error)),
-        (Some(ok), None) => {
-            let ok = ok.get();
-            let start = ok.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
-            Ok(start..start + ok.len())
+impl<T> Outermost<T> {
+    /// Returns the value of the answer to the call `id`.
+    pub(super) fn value(self, id: u64, bytes: &[u8]) -> Result<T, Fault> {
+        if self.host.is_some() {
+            return Err(Fault::garbage("a host call is not an answer", bytes));
         }
-        (None, None) => Err(Fault::garbage("an answer has neither 'ok' nor 'error'", bytes)),
+        if self.id != id {
+            let why =
+                format!("expected the answer to call {id}, got the answer to call {}", self.id);
+            return Err(Fault::garbage(why, bytes));
+        }
+        match (self.ok, self.error) {
+            (_, Some(error)) => Err(Fault::refused(error)),
+            (Some(ok), None) => Ok(ok),
+            (None, None) => Err(Fault::garbage("an answer has neither 'ok' nor 'error'", bytes)),
+        }
     }
 }
 
-fn not_json(error: &dyn Display, bytes: &[u8]) -> Fault {
-    Fault::garbage(format!("invalid JSON: {error}"), bytes)
+/// Checks that bytes are the answer to the call `id`, with any value.
+pub(super) fn check(id: u64, bytes: &[u8]) -> Result<(), Fault> {
+    let outermost: Outermost<IgnoredAny> = decode(bytes).map_err(|error| invalid(&error, bytes))?;
+    outermost.value(id, bytes).map(drop)
+}
+
+fn invalid(error: &protocol::Error, bytes: &[u8]) -> Fault {
+    Fault::garbage(format!("invalid {}: {error}", Encoding::of(bytes)), bytes)
 }
 
 /// Returns the bytes of a reply to a host call.
-pub(super) fn reply<T: Serialize>(id: u64, result: Result<T, protocol::Error>) -> Vec<u8> {
+pub(super) fn reply<T: Serialize>(
+    encoding: Encoding,
+    id: u64,
+    result: Result<T, protocol::Error>,
+) -> Vec<u8> {
     let reply = match result {
         Ok(reply) => Reply { id, reply: Some(reply), error: None },
         Err(error) => Reply { id, reply: None, error: Some(error) },
     };
-    serde_json::to_vec(&reply).unwrap_or_else(|error| {
-        let error = protocol::Error::failed(format!("the reply is not JSON: {error}"));
+    encoding.encode(&reply).unwrap_or_else(|error| {
+        let error = protocol::Error::failed(format!("the reply is not {encoding}: {error}"));
         let reply = Reply::<()> { id, reply: None, error: Some(error) };
-        serde_json::to_vec(&reply).unwrap_or_default()
+        encoding.encode(&reply).unwrap_or_default()
     })
-}
-
-/// Returns JSON as one line: replaces line ends, which occur only between tokens, with spaces.
-pub(super) fn line(mut json: Vec<u8>) -> Vec<u8> {
-    if json.contains(&b'\n') || json.contains(&b'\r') {
-        for byte in &mut json {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
-    }
-    json.push(b'\n');
-    json
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::super::RawAnswer;
     use super::*;
 
-    fn answered(bytes: &str) -> Result<String, String> {
-        RawAnswer::to(7, bytes.into())
-            .and_then(RawAnswer::into_json)
-            .map(|ok| String::from_utf8(ok).expect("of a string"))
-            .map_err(|fault| fault.to_string())
-    }
-
-    #[test]
-    fn the_value_of_ok_is_returned_byte_for_byte() {
-        assert_eq!(answered(r#"{"id":7,"ok":{"a": [1.0]}}"#).unwrap(), r#"{"a": [1.0]}"#);
-        assert_eq!(answered(r#" {"ok": 1e2 , "id":7,"new":{}} "#).unwrap(), "1e2");
+    fn answered(bytes: &[u8]) -> Result<Value, String> {
+        let value = RawAnswer::to(7, bytes.into()).and_then(|answer| answer.read());
+        value.map(|value| value.expect("a value")).map_err(|fault| fault.to_string())
     }
 
     #[test]
@@ -122,17 +119,43 @@ mod tests {
             (r#"{"id":7,"ok":{},"id":8}"#, "invalid JSON:"),
             (r#"{"id":7,"ok":{},"host":"log"}"#, "a host call is not an answer"),
         ] {
-            let fault = answered(bytes).unwrap_err();
+            let fault = answered(bytes.as_bytes()).unwrap_err();
             assert!(fault.contains(why), "{bytes}: {fault}");
         }
     }
 
     #[test]
-    fn a_call_is_one_line_even_with_line_breaks_in_its_parameters() {
-        let line = line(call(3, "ingest", b"{\n \"text\": \"a\\nb\"\r\n}"));
-        assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
-        let call: serde_json::Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(call["params"]["text"], "a\nb");
-        assert_eq!(call["verb"], "ingest");
+    fn an_invalid_answer_in_messagepack_has_the_same_defects() {
+        let packed = |value: Value| Encoding::MessagePack.encode(&value).expect("it is encoded");
+        assert_eq!(answered(&packed(json!({"id": 7, "ok": {"a": 1}}))).unwrap(), json!({"a": 1}));
+        let answer = packed(json!({"id": 7, "ok": {"a": "b"}}));
+        for length in 1..answer.len() {
+            let fault = answered(&answer[..length]).unwrap_err();
+            assert!(fault.contains("invalid MessagePack:"), "{length}: {fault}");
+        }
+        for (bytes, why) in [
+            ([&*answer, b"\x80"].concat(), "invalid MessagePack: more bytes"),
+            (packed(json!({"id": 8, "ok": {}})), "got the answer to call 8"),
+            (packed(json!({"id": 7})), "neither 'ok' nor 'error'"),
+            (packed(json!({"id": 7, "ok": {}, "host": "log"})), "a host call is not an answer"),
+            (packed(json!({"id": 7, "error": {"message": "but"}})), "refused: but"),
+            (packed(json!({"id": -7, "ok": {}})), "invalid MessagePack:"),
+            // A text and a list of gigabytes that are not there.
+            (b"\x82\xa2id\x07\xa2ok\xdb\xff\xff\xff\xff".to_vec(), "invalid MessagePack:"),
+            (b"\x82\xa2id\x07\xa2ok\xdd\xff\xff\xff\xff".to_vec(), "invalid MessagePack:"),
+        ] {
+            let fault = answered(&bytes).unwrap_err();
+            assert!(fault.contains(why), "{bytes:?}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_encoded_as_its_parameters() {
+        let wanted = json!({"id": 300, "verb": "ingest", "params": {"text": "a\nb"}});
+        for encoding in [Encoding::Json, Encoding::MessagePack] {
+            let call = call(300, "ingest", &encoding.encode(&wanted["params"]).unwrap());
+            assert_eq!(Encoding::of(&call), encoding);
+            assert_eq!(decode::<Value>(&call).unwrap(), wanted);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ctx_core::text::clip;
 use ctx_core::{Error, ErrorKind};
+use ctx_engine_sdk::frame::MARK;
 use ctx_engine_sdk::protocol;
 
 /// Maximum length of texts kept from an engine, in characters.
@@ -11,6 +12,9 @@ const MAX_TEXT_CHARS: usize = 2_000;
 
 /// Describes the end of a process whose last line is unfinished.
 const UNFINISHED: &str = "after a line without a line end";
+
+/// Describes the end of a process whose last message in MessagePack is unfinished.
+const INCOMPLETE: &str = "after a part of a message";
 
 /// Why a call to a foreign engine has no answer. Texts of the engine are untrusted: they are
 /// truncated and stripped of control characters here.
@@ -108,10 +112,13 @@ impl Fault {
         Self::Garbage { why: why.into(), excerpt: tidy(&String::from_utf8_lossy(beginning), 100) }
     }
 
-    /// Returns the fault of a process that ended, perhaps in the middle of a line.
+    /// Returns the fault of a process that ended, perhaps in the middle of a message.
     pub(super) fn crashed(status: String, unfinished: &[u8], stderr: Vec<String>) -> Self {
         if unfinished.is_empty() {
             return Self::Crashed { status, stderr };
+        }
+        if unfinished.first() == Some(&MARK) {
+            return Self::Crashed { status: format!("{status}, {INCOMPLETE}"), stderr };
         }
         let beginning = &unfinished[..unfinished.len().min(400)];
         let beginning = tidy(&String::from_utf8_lossy(beginning), 100);

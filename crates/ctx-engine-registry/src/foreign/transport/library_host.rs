@@ -1,7 +1,7 @@
 //! A library in its own process, served on stdin and stdout: implements `ctx engine-host`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use ctx_core::{Error as Refused, Result};
-use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Head};
+use ctx_engine_sdk::frame::{self, Received};
+use ctx_engine_sdk::protocol::{Answer, Done, Encoding, Error, ErrorKind, Head};
 
 use super::{Canceller, Dylib, Fault, Request, Transport, envelope};
 
@@ -31,8 +32,8 @@ pub(crate) fn own_engine_host() -> Option<PathBuf> {
     HOSTS.load(Ordering::Relaxed).then(|| std::env::current_exe().ok()).flatten()
 }
 
-/// Loads a library and serves its engine on stdin and stdout until stdin ends: one line of output
-/// per line of input, with host calls and their replies in between. Call it from `main`, which
+/// Loads a library and serves its engine on stdin and stdout until stdin ends: one message of output
+/// per message of input, with host calls and their replies in between. Call it from `main`, which
 /// should return soon after: an engine that hangs ends only with the process.
 ///
 /// On Unix, output of the library to stdout is redirected to stderr.
@@ -85,7 +86,7 @@ enum HostEnd {
     Work(io::Result<()>),
 }
 
-/// Dispatches the input lines.
+/// Dispatches the input.
 struct Listener {
     calls: Sender<(u64, Vec<u8>)>,
     replies: Sender<Vec<u8>>,
@@ -96,15 +97,9 @@ struct Listener {
 impl Listener {
     fn listen(self, mut input: impl BufRead) {
         loop {
-            let mut line = Vec::new();
-            match input.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let sent = match Head::read(&line) {
+            // The host is trusted, so no message is too large.
+            let Received::Message(message) = frame::read(&mut input, usize::MAX) else { return };
+            let sent = match Head::read(&message) {
                 Ok(Head { cancel: Some(id), .. }) => {
                     if self.working_on.load(Ordering::SeqCst) == id {
                         self.canceller.cancel(id);
@@ -112,11 +107,11 @@ impl Listener {
                     true
                 }
                 Ok(Head { verb: None, content: Some("reply" | "error"), .. }) => {
-                    self.replies.send(line).is_ok()
+                    self.replies.send(message).is_ok()
                 }
-                Ok(Head { id, .. }) => self.calls.send((id, line)).is_ok(),
-                // The engine reports what is wrong with the line.
-                Err(_) => self.calls.send((0, line)).is_ok(),
+                Ok(Head { id, .. }) => self.calls.send((id, message)).is_ok(),
+                // The engine reports what is wrong with it.
+                Err(_) => self.calls.send((0, message)).is_ok(),
             };
             if !sent {
                 return;
@@ -138,17 +133,22 @@ impl HostedLibrary {
         while let Ok((id, call)) = calls.recv() {
             self.working_on.store(id, Ordering::SeqCst);
             let (output, replies) = (&mut self.output, &self.replies);
-            let mut services = |host_call: &[u8]| match write(output, host_call.to_vec()) {
-                Ok(()) => replies.recv().unwrap_or_else(|_| pipe_closed()),
-                Err(_) => pipe_closed(),
+            let encoding = Encoding::of(&call);
+            let mut services = |host_call: &[u8]| {
+                let written = frame::write(output, host_call.to_vec());
+                let reply = written.ok().and_then(|()| replies.recv().ok());
+                reply.unwrap_or_else(|| {
+                    let error = Error::failed("the host closed the pipe");
+                    envelope::reply(encoding, 0, Err::<Done, _>(error))
+                })
             };
-            let answered = self.library.answer(&Request { id, json: call }, &mut services);
+            let answered = self.library.answer(&Request { id, bytes: call }, &mut services);
             self.working_on.store(0, Ordering::SeqCst);
             match answered {
-                Ok(answer) => write(&mut self.output, answer)?,
+                Ok(answer) => frame::write(&mut self.output, answer)?,
                 Err(fault) => {
                     let message = fault.to_string();
-                    write(&mut self.output, refusal(id, fault))?;
+                    frame::write(&mut self.output, refusal(encoding, id, fault))?;
                     if !self.library.is_usable() {
                         return Err(io::Error::other(message));
                     }
@@ -159,23 +159,15 @@ impl HostedLibrary {
     }
 }
 
-fn write(output: &mut File, json: Vec<u8>) -> io::Result<()> {
-    output.write_all(&envelope::line(json))
-}
-
-fn pipe_closed() -> Vec<u8> {
-    envelope::reply(0, Err::<Done, _>(Error::failed("the host closed the pipe")))
-}
-
 /// Returns the error answer to a call that the library did not answer.
-fn refusal(id: u64, fault: Fault) -> Vec<u8> {
+fn refusal(encoding: Encoding, id: u64, fault: Fault) -> Vec<u8> {
     let error = match fault {
         Fault::Panicked { message } => Error::new(ErrorKind::Panic, message),
         Fault::Refused(error) => error,
         fault => Error::failed(fault.to_string()),
     };
     let answer = Answer::<Done> { id, ok: None, error: Some(error) };
-    serde_json::to_vec(&answer).unwrap_or_default()
+    encoding.encode(&answer).unwrap_or_default()
 }
 
 /// Returns the original stdout, for answers only. Output of the library goes to stderr from now on.

@@ -41,12 +41,12 @@ const MAX_ANSWER_BYTES: usize = 32 << 20;
 pub struct Request {
     /// The id contained in the bytes. Ids of one engine increase.
     pub id: u64,
-    /// The [`Call`](ctx_engine_sdk::protocol::Call), as JSON.
-    pub json: Vec<u8>,
+    /// The [`Call`](ctx_engine_sdk::protocol::Call).
+    pub bytes: Vec<u8>,
 }
 
 /// Answers a [`HostCall`](ctx_engine_sdk::protocol::HostCall) with a
-/// [`Reply`](ctx_engine_sdk::protocol::Reply), both as JSON.
+/// [`Reply`](ctx_engine_sdk::protocol::Reply) in the same encoding.
 pub type HostCallHandler<'a> = dyn FnMut(&[u8]) -> Vec<u8> + 'a;
 
 /// Transports calls to one engine. It blocks, and is used by one thread at a time.

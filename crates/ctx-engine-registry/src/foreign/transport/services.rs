@@ -8,12 +8,9 @@ use std::time::Duration;
 
 use ctx_core::{Counter, Store, SummaryModels, SummaryRequest, Tokens};
 use ctx_engine_sdk::protocol::{
-    Complete, Completion, Count, Counts, Done, Error, ErrorKind, Key, KeyPrefix, Keys, LogLevel,
-    LogLine, Result, StoredValue, Value, service,
+    Complete, Completion, Count, Counts, Done, Encoding, Error, ErrorKind, Head, Key, KeyPrefix,
+    Keys, LogLevel, LogLine, Result, StoredValue, Value, params, service,
 };
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use super::cancel::CancelFlag;
 use super::envelope;
@@ -86,33 +83,35 @@ impl HostServices {
 
     /// Replies to a host call. Every host call gets a reply.
     pub(super) fn answer(&self, host_call: &[u8], cancelled: &CancelFlag) -> Vec<u8> {
-        let call: HostCall = match serde_json::from_slice(host_call) {
-            Ok(call) => call,
-            Err(error) => return envelope::reply(0, Err::<Done, _>(error.into())),
+        let encoding = Encoding::of(host_call);
+        let head = match Head::read(host_call) {
+            Ok(head) => head,
+            Err(error) => return envelope::reply(encoding, 0, Err::<Done, _>(error)),
         };
-        let id = call.id;
-        let work = AssertUnwindSafe(|| self.reply(&call, cancelled));
+        let id = head.id;
+        let work = AssertUnwindSafe(|| self.reply(&head, host_call, cancelled));
         catch_unwind(work).unwrap_or_else(|_| {
-            envelope::reply(id, Err::<Done, _>(Error::failed("the host's service panicked")))
+            let error = Error::failed("the host's service panicked");
+            envelope::reply(encoding, id, Err::<Done, _>(error))
         })
     }
 
-    fn reply(&self, call: &HostCall, cancelled: &CancelFlag) -> Vec<u8> {
-        let id = call.id;
-        match call.host.as_str() {
-            service::COMPLETE => envelope::reply(id, self.complete(call, cancelled)),
-            service::COUNT => envelope::reply(id, self.count(call)),
-            service::GET => envelope::reply(id, self.get(call, cancelled)),
-            service::PUT => envelope::reply(id, self.put(call, cancelled)),
-            service::LIST => envelope::reply(id, self.list(call, cancelled)),
-            service::LOG => envelope::reply(id, self.log(call)),
-            other => envelope::reply(id, Err::<Done, _>(not_offered(other))),
+    fn reply(&self, head: &Head, call: &[u8], cancelled: &CancelFlag) -> Vec<u8> {
+        let (encoding, id) = (Encoding::of(call), head.id);
+        match head.host.as_deref().unwrap_or_default() {
+            service::COMPLETE => envelope::reply(encoding, id, self.complete(call, cancelled)),
+            service::COUNT => envelope::reply(encoding, id, self.count(call)),
+            service::GET => envelope::reply(encoding, id, self.get(call, cancelled)),
+            service::PUT => envelope::reply(encoding, id, self.put(call, cancelled)),
+            service::LIST => envelope::reply(encoding, id, self.list(call, cancelled)),
+            service::LOG => envelope::reply(encoding, id, self.log(call)),
+            other => envelope::reply(encoding, id, Err::<Done, _>(not_offered(other))),
         }
     }
 
-    fn complete(&self, call: &HostCall, cancelled: &CancelFlag) -> Result<Completion> {
+    fn complete(&self, call: &[u8], cancelled: &CancelFlag) -> Result<Completion> {
         let models = self.models.as_ref().ok_or_else(|| not_offered(service::COMPLETE))?;
-        let params: Complete = call.params()?;
+        let params: Complete = params(call)?;
         let max_tokens = params.max_tokens.unwrap_or(MAX_COMPLETION);
         let request = SummaryRequest {
             system: params.system.unwrap_or_default(),
@@ -163,16 +162,16 @@ impl HostServices {
             .hint("use a shorter prompt or a lower maxTokens"))
     }
 
-    fn count(&self, call: &HostCall) -> Result<Counts> {
+    fn count(&self, call: &[u8]) -> Result<Counts> {
         let counter = self.counter.ok_or_else(|| not_offered(service::COUNT))?;
-        let params: Count = call.params()?;
+        let params: Count = params(call)?;
         let tokens = params.texts.iter().map(|text| u64::from(counter.text(text).0)).collect();
         Ok(Counts { tokens })
     }
 
-    fn get(&self, call: &HostCall, cancelled: &CancelFlag) -> Result<Value> {
+    fn get(&self, call: &[u8], cancelled: &CancelFlag) -> Result<Value> {
         let store = self.store.as_ref().ok_or_else(|| not_offered(service::GET))?;
-        let params: Key = call.params()?;
+        let params: Key = params(call)?;
         let key = self.key(&params.key)?;
         let Some(stored) = wait(cancelled, store.get(&key))? else { return Ok(Value::default()) };
         let value = serde_json::from_slice(&stored)
@@ -180,18 +179,18 @@ impl HostServices {
         Ok(Value { value })
     }
 
-    fn put(&self, call: &HostCall, cancelled: &CancelFlag) -> Result<Done> {
+    fn put(&self, call: &[u8], cancelled: &CancelFlag) -> Result<Done> {
         let store = self.store.as_ref().ok_or_else(|| not_offered(service::PUT))?;
-        let params: StoredValue = call.params()?;
+        let params: StoredValue = params(call)?;
         let key = self.key(&params.key)?;
         let value = serde_json::to_vec(&params.value)?;
         wait(cancelled, store.put(&key, &value))?;
         Ok(Done {})
     }
 
-    fn list(&self, call: &HostCall, cancelled: &CancelFlag) -> Result<Keys> {
+    fn list(&self, call: &[u8], cancelled: &CancelFlag) -> Result<Keys> {
         let store = self.store.as_ref().ok_or_else(|| not_offered(service::LIST))?;
-        let params: KeyPrefix = call.params()?;
+        let params: KeyPrefix = params(call)?;
         let own = self.key("")?;
         let keys = wait(cancelled, store.list(&self.key(&params.prefix)?))?;
         let keys = keys.iter().filter_map(|key| key.strip_prefix(&own)).map(str::to_owned);
@@ -207,8 +206,8 @@ impl HostServices {
         Ok(format!("engines/{}/{key}", self.engine))
     }
 
-    fn log(&self, call: &HostCall) -> Result<Done> {
-        let line: LogLine = call.params()?;
+    fn log(&self, call: &[u8]) -> Result<Done> {
+        let line: LogLine = params(call)?;
         let (engine, message) = (&self.engine, tidy(&line.message, MAX_LOG_LINE));
         match line.level {
             LogLevel::Error => tracing::error!(target: "ctx::engine", engine, "{message}"),
@@ -221,21 +220,6 @@ impl HostServices {
 }
 
 ctx_core::partial_debug!(HostServices, it, engine = it.engine, features = it.features());
-
-/// A host call whose parameters are parsed once the service is known.
-#[derive(Deserialize)]
-struct HostCall {
-    #[serde(default)]
-    id: u64,
-    host: String,
-    params: Option<Box<RawValue>>,
-}
-
-impl HostCall {
-    fn params<T: DeserializeOwned>(&self) -> Result<T> {
-        Ok(serde_json::from_str(self.params.as_deref().map_or("{}", RawValue::get))?)
-    }
-}
 
 fn wait<T>(cancelled: &CancelFlag, future: impl Future<Output = ctx_core::Result<T>>) -> Result<T> {
     let gone = || Error::new(ErrorKind::Cancelled, "the call was cancelled");

@@ -38,7 +38,7 @@ impl Transport for Scripted {
         let word = self.words.lock().unwrap().recv();
         self.at_work.fetch_sub(1, Ordering::SeqCst);
         assert!(!matches!(word, Ok(Word::Panic)), "the test asks for a panic");
-        Ok(request.json.into())
+        Ok(request.bytes.into())
     }
 
     fn is_usable(&self) -> bool {

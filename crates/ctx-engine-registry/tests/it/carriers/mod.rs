@@ -23,6 +23,7 @@ use ctx_core::{Counter, CounterKind, Result};
 use ctx_engine_registry::foreign::transport::{
     Caller, Dylib, Fault, HostServices, Process, Program, Transport,
 };
+use ctx_engine_sdk::protocol::Encoding;
 use serde_json::{Value, json};
 use tempfile::TempPath;
 
@@ -36,13 +37,14 @@ const SHORT: Duration = Duration::from_millis(300);
 struct Engine {
     caller: Caller,
     services: Arc<HostServices>,
+    encoding: Encoding,
 }
 
 impl Engine {
     fn open(open: impl FnOnce() -> Result<Box<dyn Transport>> + Send + 'static) -> Self {
         let services = HostServices::new("told").with_counter(Counter::new(CounterKind::Chars4));
         let caller = Caller::start("told", open).expect("a thread");
-        Self { caller, services: Arc::new(services) }
+        Self { caller, services: Arc::new(services), encoding: Encoding::Json }
     }
 
     fn library(file: impl AsRef<Path> + Send + 'static) -> Self {
@@ -54,10 +56,20 @@ impl Engine {
     }
 
     async fn ask(&self, verb: &str, params: Value, deadline: Duration) -> Result<Value, Fault> {
-        let params = params.to_string();
+        self.ask_in(self.encoding, verb, params, deadline).await
+    }
+
+    async fn ask_in(
+        &self,
+        encoding: Encoding,
+        verb: &str,
+        params: Value,
+        deadline: Duration,
+    ) -> Result<Value, Fault> {
+        let params = encoding.encode(&params).expect("it is encoded");
         let services = self.services.clone();
-        let answer = self.caller.call(verb, params.as_bytes(), deadline, services).await?;
-        Ok(serde_json::from_slice(&answer.into_json()?).expect("the answer is JSON"))
+        let answer = self.caller.call(verb, &params, deadline, services).await?;
+        Ok(answer.read()?.expect("a value"))
     }
 
     fn call(&self, verb: &str) -> Result<Value, Fault> {

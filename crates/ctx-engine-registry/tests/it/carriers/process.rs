@@ -164,6 +164,28 @@ fn a_line_over_the_limit_ends_the_program() {
 }
 
 #[test]
+fn a_broken_frame_is_the_same_fault_as_a_broken_line() {
+    for (printed, then, fault) in [
+        // A part of the length, and of the message.
+        (r"\301\0\0", "exit 0", "crashed"),
+        (r"\301\0\0\0\05\201", "exit 0", "crashed"),
+        // Four GiB are announced, or nothing, or other bytes than a message.
+        (r"\301\377\377\377\377\200", "exec sleep 3600", "too-large"),
+        (r"\301\0\0\0\0", "exec sleep 3600", "garbage"),
+        (r"\301\0\0\0\02ok", "exec sleep 3600", "garbage"),
+        (r"\301\0\0\0\02\201\301", "exec sleep 3600", "garbage"),
+        // A message without a frame is a line, here unfinished.
+        (r"\202\242id\01\242ok\200", "exit 0", "crashed"),
+    ] {
+        let engine = Engine::program(shell(&format!("read -r call; printf '{printed}'; {then}")));
+        assert_eq!(engine.fault("hello", LONG), fault, "{printed}");
+    }
+    let answer = r"\301\0\0\0\011\202\242id\01\242ok\07";
+    let engine = Engine::program(shell(&format!("read -r call; printf '{answer}'; sleep 3600")));
+    assert_eq!(engine.call("hello").unwrap(), 7);
+}
+
+#[test]
 fn after_a_print_to_stdout_the_next_call_gets_its_own_answer() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);

@@ -27,22 +27,55 @@ fn chaos() -> (PathBuf, PathBuf) {
     (with(ending), with(std::env::consts::EXE_EXTENSION))
 }
 
-fn hello(fault: &str) -> Value {
-    let config = json!({"fault": fault, "at": "assemble"});
-    json!({"protocol": "1.0", "features": [], "config": config})
+/// The engine in each transport and each encoding, not yet called.
+fn engines() -> impl Iterator<Item = (Engine, Encoding)> {
+    let (library, program) = chaos();
+    [Encoding::Json, Encoding::MessagePack].into_iter().flat_map(move |encoding| {
+        let engines =
+            [Engine::library(library.clone()), Engine::program(Program::new(program.clone()))];
+        engines.map(|engine| (engine, encoding))
+    })
+}
+
+impl Engine {
+    /// Calls `hello`, which orders a fault, and then uses the chosen encoding.
+    fn hello(&mut self, encoding: Encoding, config: Value) {
+        self.encoding = Encoding::Json;
+        let hello = json!({"protocol": "1.0", "encodings": [encoding.name()], "config": config});
+        let info = block_on(self.ask("hello", hello, LONG)).unwrap();
+        assert_eq!(info["id"], "chaos");
+        let is_packed = encoding == Encoding::MessagePack;
+        assert_eq!(info.get("encoding"), is_packed.then(|| json!("msgpack")).as_ref());
+        self.encoding = encoding;
+    }
+
+    fn assemble(&self) -> Result<Value, Fault> {
+        let row = json!({"id": "e", "message": {"role": "user", "blocks": []}});
+        let update = json!({"reset": true, "added": [row], "rows": 1});
+        block_on(self.ask("assemble", json!({"sessionId": "s", "update": update}), LONG))
+    }
 }
 
 #[test]
-fn an_sdk_engine_continues_after_a_panic_in_both_transports() {
-    let (library, program) = chaos();
-    for engine in [Engine::library(library), Engine::program(Program::new(program))] {
-        let info = block_on(engine.ask("hello", hello("panic"), LONG)).unwrap();
-        assert_eq!(info["id"], "chaos");
-        let session = json!({"sessionId": "s"});
-        let fault = block_on(engine.ask("assemble", session.clone(), LONG)).unwrap_err();
-        assert_eq!(fault.name(), "panicked");
-        // Called again without a fault, it works.
-        block_on(engine.ask("hello", json!({"protocol": "1.0"}), LONG)).unwrap();
-        assert!(block_on(engine.ask("assemble", session, LONG)).is_ok());
+fn an_sdk_engine_continues_after_a_fault_in_every_transport_and_encoding() {
+    for (mut engine, encoding) in engines() {
+        for (order, fault) in
+            [("panic", "panicked"), ("wrong-id", "garbage"), ("garbage", "garbage")]
+        {
+            engine.hello(encoding, json!({"fault": order}));
+            assert_eq!(engine.assemble().unwrap_err().name(), fault, "{order} in {encoding}");
+            // Called again without a fault, it works.
+            engine.hello(encoding, json!({"whole": true}));
+            let whole = engine.assemble().unwrap();
+            assert_eq!(whole["messages"][0]["id"], "e", "{order} in {encoding}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_over_the_limit_is_refused_in_every_transport_and_encoding() {
+    for (mut engine, encoding) in engines() {
+        engine.hello(encoding, json!({"fault": "huge-answer", "bytes": 33 << 20}));
+        assert_eq!(engine.assemble().unwrap_err().name(), "too-large", "{encoding}");
     }
 }

@@ -5,6 +5,7 @@ use ctx_core::{
     Error, ErrorKind, Store, Summarizer, Summary, SummaryModels, SummaryRequest, Timer, Tokens,
 };
 use ctx_engine_registry::foreign::transport::{Canceller, HostCallHandler, RawAnswer, Request};
+use ctx_engine_sdk::protocol::decode;
 
 use super::*;
 
@@ -17,8 +18,11 @@ impl Transport for Asks {
         request: Request,
         services: &mut HostCallHandler<'_>,
     ) -> Result<RawAnswer, Fault> {
-        let call: Value = serde_json::from_slice(&request.json).unwrap();
-        Ok(services(call["params"].to_string().as_bytes()).into())
+        let call: Value = decode(&request.bytes).unwrap();
+        let encoding = Encoding::of(&request.bytes);
+        let reply = services(&encoding.encode(&call["params"]).unwrap());
+        assert_eq!(Encoding::of(&reply), encoding);
+        Ok(reply.into())
     }
 
     fn is_usable(&self) -> bool {
@@ -118,8 +122,10 @@ fn with_model(model: Model) -> Engine {
 
 fn ask(engine: &Engine, host: &str, params: Value) -> Value {
     let call = json!({"id": 9, "host": host, "params": params});
-    let reply = block_on(engine.ask("ask", call, LONG)).unwrap();
-    assert_eq!(reply["id"], 9);
+    let [reply, packed] = [Encoding::Json, Encoding::MessagePack]
+        .map(|encoding| block_on(engine.ask_in(encoding, "ask", call.clone(), LONG)).unwrap());
+    assert_eq!((&reply["id"], &reply["reply"]), (&json!(9), &packed["reply"]));
+    assert_eq!(reply["error"]["kind"], packed["error"]["kind"]);
     reply
 }
 

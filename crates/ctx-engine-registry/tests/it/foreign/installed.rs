@@ -11,11 +11,13 @@ use tempfile::TempDir;
 
 use super::{live, short_session, turn};
 
-/// Answers `hello` and drops "u1" in the first request; exits in the second.
+/// Answers `hello` and drops "u1" in the first request, which must be JSON, as it chose no other
+/// encoding; exits in the second.
 const ENGINE: &str = r#"#!/bin/sh
 read -r hello
 echo '{"id":1,"ok":{"protocol":"1.0","id":"demo","name":"Demo","version":"2.0.0"}}'
 read -r first
+case $first in '{'*) ;; *) exit 4 ;; esac
 echo '{"id":2,"ok":{"drop":["u1"],"reason":"as it was written"}}'
 read -r second
 exit 3

@@ -11,8 +11,10 @@ use ctx_core::{
 };
 use ctx_engine_registry::foreign::transport::{Fault, RawAnswer};
 use ctx_engine_registry::foreign::{Channel, EngineSpec, Launcher, SupervisedEngine};
-use ctx_engine_sdk::protocol::{self, ErrorKind};
+use ctx_engine_sdk::protocol::{self, Assemble, Call, Encoding, ErrorKind, Ingest, decode, verb};
 use ctx_engine_sdk::{Driver, Engine, HostTransport};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// What an engine does when it is called.
@@ -195,6 +197,8 @@ pub(crate) struct Driven<E> {
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) bytes: Mutex<Vec<usize>>,
+    /// The encoding of the last call.
+    pub(crate) encoding: Mutex<Encoding>,
     pub(crate) last_answer: Mutex<Value>,
     pub(crate) last_params: Mutex<Value>,
 }
@@ -203,6 +207,15 @@ impl<E: Engine> Default for Driven<E> {
     fn default() -> Self {
         Self { driver: Mutex::new(Driver::default()), seen: Arc::default() }
     }
+}
+
+/// Returns parameters as JSON, and the bytes of a call with them.
+fn call<P: Serialize + DeserializeOwned>(verb: &str, params: &[u8]) -> (Value, Vec<u8>) {
+    let encoding = Encoding::of(params);
+    let params: P = decode(params).expect("parameters");
+    let json = serde_json::to_value(&params).expect("JSON");
+    let call = encoding.encode(&Call { id: 1, verb: verb.to_owned(), params });
+    (json, call.expect("it is encoded"))
 }
 
 struct NoServices;
@@ -222,16 +235,22 @@ impl<E: Engine> Channel for Driven<E> {
         _: Duration,
     ) -> std::result::Result<RawAnswer, Fault> {
         self.seen.bytes.lock().unwrap().push(params.len());
-        let params: Value = serde_json::from_slice(&params).expect("JSON");
-        let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
+        *self.seen.encoding.lock().unwrap() = Encoding::of(&params);
+        let (params, call) = match verb {
+            verb::ASSEMBLE => call::<Assemble>(verb, &params),
+            verb::INGEST => call::<Ingest>(verb, &params),
+            _ => call::<Value>(verb, &params),
+        };
         *self.seen.last_params.lock().unwrap() = params;
         let mut driver = self.driver.lock().unwrap();
-        let answer = driver.answer(call.as_bytes(), &mut NoServices, &AtomicBool::new(false));
-        let answer: protocol::Answer<Value> = serde_json::from_slice(&answer).expect("an answer");
+        let answer = driver.answer(&call, &mut NoServices, &AtomicBool::new(false));
+        let encoding = Encoding::of(&answer);
+        let answer: protocol::Answer<Value> = decode(&answer).expect("an answer");
         match (answer.ok, answer.error) {
             (Some(ok), _) => {
-                *self.seen.last_answer.lock().unwrap() = ok.clone();
-                Ok(ok.to_string().into_bytes().into())
+                let bytes = encoding.encode(&ok).expect("it is encoded");
+                *self.seen.last_answer.lock().unwrap() = ok;
+                Ok(bytes.into())
             }
             (None, error) => Err(Fault::Refused(error.expect("a value or an error"))),
         }

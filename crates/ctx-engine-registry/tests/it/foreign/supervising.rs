@@ -6,9 +6,9 @@ use ctx_core::{
     AssembleRequest, Assembled, BootstrapRequest, ContextEngine, ContextView, EngineState,
     ErrorKind, Role, Timestamp,
 };
-use ctx_engine_registry::OnFailure;
 use ctx_engine_registry::foreign::transport::Fault;
 use ctx_engine_registry::foreign::{EngineSpec, SupervisedEngine};
+use ctx_engine_registry::{EngineEncoding, OnFailure};
 use ctx_engine_sdk::protocol::ErrorKind as Kind;
 use serde_json::json;
 
@@ -443,6 +443,27 @@ fn an_error_contains_the_name_of_its_rejection_or_fault() {
     let rejected = fact(|| Does::Answers(json!({"drop": ["nobody"]})));
     assert_eq!(rejected, ("rejection", "unknown-id".to_owned()));
     assert_eq!(fact(|| Does::Dies(crashed())), ("fault", "crashed".to_owned()));
+}
+
+#[test]
+fn an_engine_may_only_choose_an_offered_encoding() {
+    for (setting, chosen, offered) in [
+        (EngineEncoding::Msgpack, "cbor", json!(["msgpack"])),
+        (EngineEncoding::Json, "msgpack", json!(null)),
+    ] {
+        let stage = Stage::new("process", move |_, _| info(json!({"encoding": chosen})));
+        let error = now(stage.supervised(EngineSpec { encoding: setting, ..strict() }).start());
+        let error = error.unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("it chose the encoding '{chosen}'")),
+            "{error}"
+        );
+        assert!(error.hint_text().is_some());
+        assert_eq!(stage.last("hello")["encodings"], offered);
+    }
+    // JSON may be chosen by its name.
+    let stage = Stage::new("process", |_, _| info(json!({"encoding": "json"})));
+    now(stage.supervised(strict()).start()).unwrap();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ctx_core::{ContextView, Entry, IngestRequest, Message, NodeState, Role};
 use ctx_engine_registry::Deadlines;
 use ctx_engine_registry::foreign::{EngineClient, apply};
+use ctx_engine_sdk::protocol::Encoding;
 use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Plan, Result, Session};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,9 +31,14 @@ impl Engine for Mirror {
 }
 
 fn mirror(plan: Value) -> (EngineClient, Arc<Seen>) {
+    mirror_in(Encoding::Json, plan)
+}
+
+fn mirror_in(encoding: Encoding, plan: Value) -> (EngineClient, Arc<Seen>) {
     let driven = Driven::<Mirror>::default();
     let seen = driven.seen.clone();
-    let hello = Hello { protocol: "1.0".into(), config: plan, ..Hello::default() };
+    let encodings = vec![encoding.name().to_owned()];
+    let hello = Hello { protocol: "1.0".into(), encodings, config: plan, ..Hello::default() };
     let started = EngineClient::start("mirror", Box::new(driven), &hello, Deadlines::default());
     (now(started).expect("an answer to hello"), seen)
 }
@@ -111,22 +117,24 @@ fn insertions_in_each_turn_do_not_cause_full_updates() {
 
 #[test]
 fn an_ingested_message_is_not_sent_again_with_its_row() {
-    let (mut engine, seen) = mirror(json!({}));
-    let mut view = view(16_000);
-    let message = Arc::new(Message::text(Role::User, "told once"));
-    let request = IngestRequest {
-        session_id: "s".into(),
-        entry: "u".into(),
-        message: message.clone(),
-        is_heartbeat: false,
-    };
-    assert!(now(engine.ingest(&request)).unwrap());
-    assert!(!now(engine.ingest(&request)).unwrap(), "it is known");
-    view.append(Arc::new(Entry::in_memory("u", message))).unwrap();
-    run(&mut engine, &mut view);
-    let row = seen.last_params.lock().unwrap()["update"]["added"][0].clone();
-    assert_eq!((&row["id"], row.get("message")), (&json!("u"), None));
-    assert_eq!(known(&seen), as_it_is(&view));
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let (mut engine, seen) = mirror_in(encoding, json!({}));
+        let mut view = view(16_000);
+        let message = Arc::new(Message::text(Role::User, "told once"));
+        let request = IngestRequest {
+            session_id: "s".into(),
+            entry: "u".into(),
+            message: message.clone(),
+            is_heartbeat: false,
+        };
+        assert!(now(engine.ingest(&request)).unwrap());
+        assert!(!now(engine.ingest(&request)).unwrap(), "it is known");
+        view.append(Arc::new(Entry::in_memory("u", message))).unwrap();
+        run(&mut engine, &mut view);
+        let row = seen.last_params.lock().unwrap()["update"]["added"][0].clone();
+        assert_eq!((&row["id"], row.get("message")), (&json!("u"), None));
+        assert_eq!(known(&seen), as_it_is(&view));
+    }
 }
 
 #[test]
@@ -222,8 +230,9 @@ proptest! {
     fn an_engine_always_knows_the_current_view(
         steps in prop::collection::vec(step(), 1..120),
         finishes in any::<bool>(),
+        encoding in prop::sample::select(vec![Encoding::Json, Encoding::MessagePack]),
     ) {
-        let (mut engine, seen) = mirror(json!({}));
+        let (mut engine, seen) = mirror_in(encoding, json!({}));
         let mut view = view(200_000);
         let (mut open, mut requests, mut resets, mut longest) = (Vec::new(), 0, 0, 0);
         for (n, step) in steps.iter().enumerate() {
@@ -233,6 +242,7 @@ proptest! {
                 let checked = now(engine.assemble("s", &view, &turn(0), false)).expect("a plan");
                 prop_assert!(checked.tokens == view.total());
                 prop_assert_eq!(known(&seen), as_it_is(&view));
+                prop_assert_eq!(*seen.encoding.lock().unwrap(), encoding);
                 requests += 1;
                 resets += usize::from(seen.last_params.lock().unwrap()["update"]["reset"] == true);
                 if finishes {

@@ -2,21 +2,20 @@
 
 use ctx_engine_sdk::protocol::{
     Answer, Assemble, Block, Budget, Cancel, CommitTurn, Committed, Complete, Completion, Contract,
-    Count, Counts, Done, Hello, HostInfo, IdentifierPolicy, Ingest, Ingested, Key, KeyPrefix, Keys,
-    LogLevel, LogLine, SessionParams, StoredValue, SubagentEnded, SubagentReason, SubagentSpawn,
-    Trigger, Turn, TurnStatus, Update, service, verb,
+    Count, Counts, Done, Encoding, Hello, HostInfo, IdentifierPolicy, Ingest, Ingested, Key,
+    KeyPrefix, Keys, LogLevel, LogLine, RawMessage, SessionParams, StoredValue, SubagentEnded,
+    SubagentReason, SubagentSpawn, Trigger, Turn, TurnStatus, Update, service, verb,
 };
 use ctx_engine_sdk::{
     Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Compacted, Error, ErrorKind, Info,
     Insertion, Message, OutgoingMessage, Plan, Replacement, Row,
 };
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::{Exchange, answered, replied};
 
-fn raw(message: &Message) -> Box<RawValue> {
-    to_raw_value(message).expect("JSON")
+fn raw(message: &Message) -> RawMessage {
+    RawMessage::new(Encoding::Json, message).expect("JSON")
 }
 
 fn message() -> Message {
@@ -73,6 +72,7 @@ fn contract() -> Contract {
     Contract {
         contents: true,
         remembers: true,
+        encoding: Some("msgpack".into()),
         owns_compaction: true,
         base: Some("legacy".into()),
         verbs: vec![verb::BOOTSTRAP.into(), verb::COMMIT_TURN.into()],
@@ -156,6 +156,7 @@ pub(super) fn verbs() -> Vec<Exchange> {
         protocol: "1.0".into(),
         host: HostInfo { name: "ctx".into(), version: "0.1.0".into() },
         features: service::ALL.map(str::to_owned).to_vec(),
+        encodings: vec!["msgpack".into()],
         config: json!({"share": 0.5}),
     };
     let info = Info {

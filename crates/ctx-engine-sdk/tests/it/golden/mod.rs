@@ -8,7 +8,7 @@ mod every;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ctx_engine_sdk::protocol::{Answer, Call, HostCall, Reply, verb};
+use ctx_engine_sdk::protocol::{Answer, Call, Encoding, HostCall, Reply, decode, verb};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,13 +20,16 @@ struct Exchange {
     name: String,
     asked: Value,
     said: Value,
-    /// Parses both with an unknown field added to every object, and serializes them again.
-    again: fn(&Value, &Value) -> (Value, Value),
+    /// Parses both in an encoding, with an unknown field added to every object, and serializes them
+    /// again.
+    again: fn(Encoding, &Value, &Value) -> (Value, Value),
 }
 
-fn reread<T: Serialize + DeserializeOwned>(value: &Value) -> Value {
-    let read: T =
-        serde_json::from_value(with_unknown_fields(value)).expect("unknown fields are ignored");
+fn reread<T: Serialize + DeserializeOwned>(encoding: Encoding, value: &Value) -> Value {
+    let bytes = encoding.encode(&with_unknown_fields(value)).expect("it is encoded");
+    let read: T = decode(&bytes).expect("unknown fields are ignored");
+    let bytes = encoding.encode(&read).expect("it is encoded");
+    let read: T = decode(&bytes).expect("it is read again");
     serde_json::to_value(read).expect("JSON")
 }
 
@@ -63,7 +66,9 @@ where
         name: name.to_owned(),
         asked: serde_json::to_value(call).expect("JSON"),
         said: serde_json::to_value(answer).expect("JSON"),
-        again: |asked, said| (reread::<Call<P>>(asked), reread::<Answer<T>>(said)),
+        again: |encoding, asked, said| {
+            (reread::<Call<P>>(encoding, asked), reread::<Answer<T>>(encoding, said))
+        },
     }
 }
 
@@ -78,7 +83,9 @@ where
         name: name.to_owned(),
         asked: serde_json::to_value(call).expect("JSON"),
         said: serde_json::to_value(reply).expect("JSON"),
-        again: |asked, said| (reread::<HostCall<P>>(asked), reread::<Reply<T>>(said)),
+        again: |encoding, asked, said| {
+            (reread::<HostCall<P>>(encoding, asked), reread::<Reply<T>>(encoding, said))
+        },
     }
 }
 
@@ -124,11 +131,13 @@ fn every_golden_file_belongs_to_a_verb_or_service() {
 }
 
 #[test]
-fn unknown_fields_are_ignored_everywhere() {
+fn every_message_is_the_same_in_both_encodings_and_unknown_fields_are_ignored() {
     for exchange in verbs().into_iter().chain(services()) {
-        let (asked, said) = (exchange.again)(&exchange.asked, &exchange.said);
-        assert_eq!(asked, exchange.asked, "{}", exchange.name);
-        assert_eq!(said, exchange.said, "{}", exchange.name);
+        for encoding in [Encoding::Json, Encoding::MessagePack] {
+            let (asked, said) = (exchange.again)(encoding, &exchange.asked, &exchange.said);
+            assert_eq!(asked, exchange.asked, "{} in {encoding}", exchange.name);
+            assert_eq!(said, exchange.said, "{} in {encoding}", exchange.name);
+        }
     }
 }
 

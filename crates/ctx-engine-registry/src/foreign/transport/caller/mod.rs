@@ -57,7 +57,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Calls a verb with JSON parameters, and returns the answer.
+    /// Calls a verb, in the encoding of its parameters, and returns the answer.
     ///
     /// The deadline bounds the engine's work, and separately the time in the queue before it.
     ///
@@ -76,7 +76,7 @@ impl Caller {
         let (reply, replied) = oneshot::channel();
         let input = CallInput {
             id,
-            json: envelope::call(id, verb, params),
+            bytes: envelope::call(id, verb, params),
             services,
             runtime: tokio::runtime::Handle::try_current().ok(),
             cancelled: Arc::default(),

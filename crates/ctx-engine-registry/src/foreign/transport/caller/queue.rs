@@ -25,7 +25,7 @@ pub(super) struct QueuedCall {
 /// The part of a call that the engine's thread needs.
 pub(super) struct CallInput {
     pub(super) id: u64,
-    pub(super) json: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     pub(super) services: Arc<HostServices>,
     /// The runtime in which the call is awaited.
     pub(super) runtime: Option<Handle>,

@@ -22,10 +22,10 @@ pub(super) fn run(queue: &CallQueue, open: impl FnOnce() -> Result<Box<dyn Trans
             let Some(transport) = &mut transport else {
                 return Err(Fault::Lost { why: "it was never opened".into() });
             };
-            let CallInput { id, json, services, runtime, cancelled } = input;
+            let CallInput { id, bytes, services, runtime, cancelled } = input;
             let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
             let mut answering = |call: &[u8]| services.answer(call, &cancelled);
-            transport.call(Request { id, json }, &mut answering)
+            transport.call(Request { id, bytes }, &mut answering)
         });
         // No panic is expected: panics of engines and services are caught where these are called.
         let result = catch_unwind(worked).unwrap_or_else(|_| {

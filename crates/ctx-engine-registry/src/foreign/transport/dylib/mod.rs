@@ -39,7 +39,7 @@ impl Dylib {
         request: &Request,
         services: &mut HostCallHandler<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        let answer = self.instance.call(request.id, &request.json, services, MAX_ANSWER_BYTES);
+        let answer = self.instance.call(request.id, &request.bytes, services, MAX_ANSWER_BYTES);
         answer.map_err(|CallFault { fault, is_fatal }| {
             self.is_usable &= !is_fatal;
             fault

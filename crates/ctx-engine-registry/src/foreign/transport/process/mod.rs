@@ -1,4 +1,4 @@
-//! An engine as a process: one JSON object per line, on its stdin and stdout.
+//! An engine as a process: messages on its stdin and stdout.
 
 mod child;
 mod guard;
@@ -8,16 +8,18 @@ mod program;
 mod spawn_error;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_engine_sdk::protocol::Cancel;
+use ctx_engine_sdk::frame::Received;
+use ctx_engine_sdk::protocol::{Cancel, Encoding};
 
 use super::{Canceller, Fault, HostCallHandler, RawAnswer, Request, Transport, envelope};
 use child::ProcessGroup;
 pub use guard::end_processes;
-use output::{EventSender, Output, OutputEvent};
+use output::{ENDED, EventSender, Output, OutputEvent};
 pub(super) use pipes::start;
 use pipes::{Input, Stderr};
 pub use program::Program;
@@ -39,6 +41,8 @@ pub struct Process {
     output: Output,
     max_answer_bytes: usize,
     is_usable: bool,
+    /// Set at the first sign of its end: all remaining output is then in the pipe.
+    last_answer_by: Option<Instant>,
 }
 
 /// State shared by the thread of the engine and its canceller.
@@ -47,6 +51,8 @@ struct Child {
     input: Input,
     stderr: Stderr,
     events: EventSender,
+    /// Whether the last call was MessagePack.
+    is_packed: AtomicBool,
 }
 
 impl Process {
@@ -70,32 +76,38 @@ impl Process {
         let (closed, exited) = (events.clone(), events.clone());
         group.watch(move || exited.send(OutputEvent::Exited))?;
         let input = Input::write(stdin, move || closed.send(OutputEvent::StdinClosed))?;
-        let child = Child { group, input, stderr: Stderr::keep(stderr)?, events };
-        Ok(Self { child: Arc::new(child), output, max_answer_bytes: limit, is_usable: true })
+        let stderr = Stderr::keep(stderr)?;
+        let child = Child { group, input, stderr, events, is_packed: AtomicBool::new(false) };
+        Ok(Self {
+            child: Arc::new(child),
+            output,
+            max_answer_bytes: limit,
+            is_usable: true,
+            last_answer_by: None,
+        })
     }
 
     /// Reads until the call is answered.
     fn listen(&mut self, id: u64, services: &mut HostCallHandler<'_>) -> Result<RawAnswer, Fault> {
-        // After the first sign of its end, all remaining output is in the pipe.
-        let mut until = None;
         loop {
-            let line = match self.output.next_event(until) {
-                OutputEvent::Line(line) if line.trim_ascii().is_empty() => continue,
-                OutputEvent::Line(line) => line,
-                OutputEvent::TooLarge => {
+            let message = match self.output.next_event(self.last_answer_by) {
+                OutputEvent::Received(Received::Message(message)) => message,
+                OutputEvent::Received(Received::TooLarge) => {
                     self.end();
                     return Err(Fault::TooLarge { limit: self.max_answer_bytes });
                 }
                 OutputEvent::StdinClosed | OutputEvent::Exited => {
-                    until.get_or_insert(Instant::now() + LAST_ANSWER);
+                    self.last_answer_by.get_or_insert(Instant::now() + LAST_ANSWER);
                     continue;
                 }
                 OutputEvent::Nothing => return Err(self.gone("input", &[])),
-                OutputEvent::End(unfinished) => return Err(self.gone("output", &unfinished)),
+                OutputEvent::Received(Received::End(unfinished)) => {
+                    return Err(self.gone("output", &unfinished));
+                }
             };
-            let head = envelope::head(&line)?;
+            let head = envelope::head(&message)?;
             if head.host.is_some() {
-                let reply = envelope::line(services(&line));
+                let reply = services(&message);
                 if self.child.input.unread() > MAX_UNREAD.saturating_mul(self.max_answer_bytes) {
                     self.end();
                     let why = "it makes host calls without reading the replies";
@@ -103,9 +115,9 @@ impl Process {
                 }
                 self.child.input.send(reply);
             } else if head.id == 0 || head.id >= id {
-                return RawAnswer::to(id, line);
+                return RawAnswer::to(id, message);
             }
-            // Otherwise it belongs to an earlier call that failed because of an invalid line.
+            // Otherwise it belongs to an earlier call that failed because of an invalid message.
         }
     }
 
@@ -143,7 +155,9 @@ impl Transport for Process {
         if !self.is_usable {
             return Err(Fault::Lost { why: "its process has ended".into() });
         }
-        self.child.input.send(envelope::line(request.json));
+        let is_packed = Encoding::of(&request.bytes) == Encoding::MessagePack;
+        self.child.is_packed.store(is_packed, Ordering::Relaxed);
+        self.child.input.send(request.bytes);
         self.listen(request.id, services)
     }
 
@@ -158,15 +172,17 @@ impl Transport for Process {
 
 impl Canceller for Child {
     fn cancel(&self, id: u64) {
-        if let Ok(cancel) = serde_json::to_vec(&Cancel { cancel: id }) {
-            self.input.send(envelope::line(cancel));
+        let is_packed = self.is_packed.load(Ordering::Relaxed);
+        let encoding = if is_packed { Encoding::MessagePack } else { Encoding::Json };
+        if let Ok(cancel) = encoding.encode(&Cancel { cancel: id }) {
+            self.input.send(cancel);
         }
     }
 
     fn kill(&self) -> Option<Vec<String>> {
         self.group.kill();
         // A process that left the group may hold the pipe open: do not wait for its end.
-        self.events.send(OutputEvent::End(Vec::new()));
+        self.events.send(ENDED);
         Some(self.stderr.so_far())
     }
 }

@@ -2,7 +2,7 @@
 //! its stderr, does not block the host.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::process::{ChildStderr, ChildStdin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::frame;
 
 use crate::foreign::transport::fault::tidy;
 
@@ -50,7 +51,7 @@ pub(super) fn enlarge<T>(_: &T) {}
 
 /// The stdin of a process. Sending does not wait for the process to read.
 pub(super) struct Input {
-    lines: Mutex<Option<Sender<Vec<u8>>>>,
+    messages: Mutex<Option<Sender<Vec<u8>>>>,
     unread: Arc<AtomicUsize>,
 }
 
@@ -61,27 +62,28 @@ impl Input {
         closed: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
         enlarge(&stdin);
-        let (sender, lines) = channel::<Vec<u8>>();
+        let (sender, messages) = channel::<Vec<u8>>();
         let unread = Arc::<AtomicUsize>::default();
         let written = unread.clone();
         // A blocked write ends when the child is killed, which closes the other end of the pipe.
         start("ctx-engine-stdin", move || {
-            for line in lines {
-                if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
+            for message in messages {
+                let length = message.len();
+                if frame::write(&mut stdin, message).is_err() {
                     return closed();
                 }
-                written.fetch_sub(line.len(), Ordering::Relaxed);
+                written.fetch_sub(length, Ordering::Relaxed);
             }
         })?;
-        Ok(Self { lines: Mutex::new(Some(sender)), unread })
+        Ok(Self { messages: Mutex::new(Some(sender)), unread })
     }
 
-    /// Sends a line.
-    pub(super) fn send(&self, line: Vec<u8>) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lines) = &*lines {
-            self.unread.fetch_add(line.len(), Ordering::Relaxed);
-            let _ = lines.send(line);
+    /// Sends a message.
+    pub(super) fn send(&self, message: Vec<u8>) {
+        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(messages) = &*messages {
+            self.unread.fetch_add(message.len(), Ordering::Relaxed);
+            let _ = messages.send(message);
         }
     }
 
@@ -92,7 +94,7 @@ impl Input {
 
     /// Closes stdin after everything sent before is written.
     pub(super) fn close(&self) {
-        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.messages.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
