@@ -5,6 +5,7 @@
 //! makes docs/benchmarks.md of what it prints. `$CTX_BIN` names the `ctx` that is run as a process, and
 //! `$CTX_DATA` the folder of recorded sessions; without it, those in `examples/` are repeated.
 
+mod build;
 mod engine;
 mod eval;
 mod figure;
@@ -43,7 +44,7 @@ impl Effort {
 /// Measures a group of figures, and passes on each as soon as it is known.
 type Group = fn(Effort, &mut dyn FnMut(Figure)) -> Result<()>;
 
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("session", session::measure),
     ("memory", memory::measure),
     ("requests", requests::measure),
@@ -51,6 +52,7 @@ const GROUPS: [(&str, Group); 7] = [
     ("scale", scale::measure),
     ("proxy", proxy::measure),
     ("engine", engine::measure),
+    ("build", build::measure),
 ];
 
 fn main() -> Result<()> {
