@@ -70,7 +70,7 @@ fn sources() -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Writes copies of the sessions until they have so many megabytes. No two have the same ids or texts.
+/// Writes copies of the sessions until they have this many megabytes. No two have the same ids or texts.
 fn write_copies(sources: &[PathBuf], folder: &Path, megabytes: f64) -> Result<Vec<PathBuf>> {
     let (mut files, mut bytes) = (Vec::new(), 0);
     for (number, source) in sources.iter().cycle().enumerate() {

@@ -28,7 +28,7 @@ pub(crate) use http::relay;
 const RELAY: &str = "a hyper relay that parses nothing";
 
 const LITELLM: &str =
-    "LiteLLM's proxy with one worker, which parses each request and writes it anew";
+    "LiteLLM's proxy with one worker, which parses each request and writes it again";
 
 const LEAN_CTX: &str =
     "lean-ctx's proxy with its compression off: it forwards what it gets, as ctx does here";

@@ -29,7 +29,7 @@ use ctx_terminal::{failure, shutdown};
 
 use args::{Cli, Command};
 
-/// musl's own allocator takes one lock for all threads, and maps memory anew for each larger text.
+/// musl's own allocator takes one lock for all threads, and maps new memory for each larger text.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

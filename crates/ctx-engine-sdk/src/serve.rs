@@ -59,14 +59,14 @@ struct CallState {
     cancelled: AtomicBool,
 }
 
-enum Input {
+enum Incoming {
     Call(Head, Vec<u8>),
     Reply(Vec<u8>),
 }
 
 struct Reader<R> {
     input: R,
-    messages: Sender<Input>,
+    messages: Sender<Incoming>,
     state: Arc<CallState>,
 }
 
@@ -85,11 +85,11 @@ impl<R: BufRead> Reader<R> {
                     Ok(())
                 }
                 Ok(head @ Head { verb: Some(_), .. }) => {
-                    self.messages.send(Input::Call(head, message))
+                    self.messages.send(Incoming::Call(head, message))
                 }
-                Ok(_) => self.messages.send(Input::Reply(message)),
+                Ok(_) => self.messages.send(Incoming::Reply(message)),
                 // The driver answers this call, which has no verb, with an error.
-                Err(_) => self.messages.send(Input::Call(Head::default(), message)),
+                Err(_) => self.messages.send(Incoming::Call(Head::default(), message)),
             };
             if sent.is_err() {
                 return;
@@ -99,7 +99,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 struct Pipe<'a, W> {
-    messages: Receiver<Input>,
+    messages: Receiver<Incoming>,
     /// Calls that arrived while another was running.
     waiting: VecDeque<(Head, Vec<u8>)>,
     output: &'a mut W,
@@ -113,8 +113,8 @@ impl<W: Write> Pipe<'_, W> {
         }
         loop {
             match self.messages.recv() {
-                Ok(Input::Call(head, call)) => return Some((head, call)),
-                Ok(Input::Reply(_)) => {}
+                Ok(Incoming::Call(head, call)) => return Some((head, call)),
+                Ok(Incoming::Reply(_)) => {}
                 Err(_) => return None,
             }
         }
@@ -127,8 +127,8 @@ impl<W: Write> HostTransport for Pipe<'_, W> {
         frame::write(self.output, host_call.to_vec()).map_err(lost)?;
         loop {
             match self.messages.recv() {
-                Ok(Input::Reply(reply)) => return Ok(reply),
-                Ok(Input::Call(head, call)) => self.waiting.push_back((head, call)),
+                Ok(Incoming::Reply(reply)) => return Ok(reply),
+                Ok(Incoming::Call(head, call)) => self.waiting.push_back((head, call)),
                 Err(_) => return Err(Error::failed("the host closed the pipe")),
             }
         }

@@ -250,8 +250,8 @@ fn projected(
     Ok(Some(view.total()))
 }
 
-/// Returns the messages before the compaction. The sizes that providers reported with them are no
-/// longer valid, because those requests contained messages that are dropped now.
+/// Returns the messages before the compaction. The sizes that providers reported with them are
+/// not valid any more: those requests contained messages that are dropped now.
 fn before_compaction(
     transcript: &Transcript,
     compaction: Option<&EntryId>,

@@ -146,7 +146,7 @@ impl History {
         self.items.len()
     }
 
-    /// Whether there are no messages.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -21,7 +21,7 @@ pub trait Directory: Send + Sync {
     async fn get(&self, session: &SessionName) -> Result<Option<DirectoryEntry>>;
 
     /// Sets the entry of a session if its version is `seen`, and returns the new version. `None`
-    /// means that there is no entry.
+    /// means that the entry does not exist.
     ///
     /// # Errors
     ///

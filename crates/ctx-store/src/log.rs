@@ -40,7 +40,7 @@ pub struct Line {
 /// Holds logs.
 #[async_trait]
 pub trait SessionLogs: Send + Sync {
-    /// Returns the end of a log; `None` if there is no such log.
+    /// Returns the end of a log; `None` if the log does not exist.
     async fn head(&self, log: &LogName) -> Result<Option<LogHead>>;
 
     /// Returns the logs of an agent whose files follow `after`, in the order of their files; `most`

@@ -126,7 +126,7 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
 
 /// Says how far the work is.
 fn say(line: &str) {
-    // That nobody reads it is no error.
+    // A closed pipe is not an error.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -89,7 +89,7 @@ impl Server {
         Self::peer(command, tempdir_in(process::root().join("target"))?).map(Some)
     }
 
-    /// Starts a peer that is told its port, and waits until it listens.
+    /// Starts a peer with its port as an argument, and waits until it listens.
     fn peer(mut command: Command, home: TempDir) -> Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         command.arg(format!("--port={}", address.port())).env("HOME", home.path());
@@ -145,7 +145,7 @@ impl Server {
         process::size_mib(self.process.id(), "VmRSS").context("its memory is not known")
     }
 
-    /// Checks that so many clients are connected.
+    /// Checks that this many clients are connected.
     pub(super) fn check_connections(&self, clients: usize) -> Result<()> {
         let open = fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count();
         ensure!(open >= clients, "only {open} of {clients} connections are open");

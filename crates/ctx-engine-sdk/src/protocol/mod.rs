@@ -169,16 +169,16 @@ pub struct Cancel {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::BadRequest`] if they are no `T`.
+/// [`ErrorKind::BadRequest`] if they are not a `T`.
 pub fn params<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
     #[derive(Deserialize)]
-    struct Params<T> {
+    struct WithParams<T> {
         #[serde(default = "absent")]
         params: Option<T>,
     }
     match decode(call)? {
-        Params { params: Some(params) } => Ok(params),
-        Params { params: None } => decode(b"{}"),
+        WithParams { params: Some(params) } => Ok(params),
+        WithParams { params: None } => decode(b"{}"),
     }
 }
 

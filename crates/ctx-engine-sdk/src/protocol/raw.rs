@@ -47,7 +47,7 @@ impl RawMessage {
     ///
     /// # Errors
     ///
-    /// [`BadRequest`](super::ErrorKind::BadRequest) if it is no `T`.
+    /// [`BadRequest`](super::ErrorKind::BadRequest) if it is not a `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         decode(self.as_bytes())
     }

@@ -21,7 +21,7 @@ const LINE_MAX: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct News {
     /// Whether the file was replaced, so that all known facts must be dropped.
-    pub(super) anew: bool,
+    pub(super) is_replaced: bool,
     /// The facts, in the order of their lines.
     pub(super) facts: Vec<Fact>,
 }
@@ -77,7 +77,7 @@ impl KnowledgeFile {
         let file = if self.is_kept() { self.file.open()? } else { None };
         let is_same = |file: &File| self.file.is_same(file, &self.mark);
         if !file.as_ref().map(is_same).transpose()?.unwrap_or_default() {
-            news.anew = self.mark.read_to > 0;
+            news.is_replaced = self.mark.read_to > 0;
             *self = Self::new(std::mem::take(&mut self.file.path));
         }
         let Some(file) = file else { return Ok(news) };

@@ -129,7 +129,7 @@ impl FactStore {
     /// If the file cannot be read. The known facts stay.
     pub fn refresh(&mut self) -> Result<()> {
         let news = self.file.read()?;
-        if news.anew {
+        if news.is_replaced {
             self.clear();
         }
         for fact in news.facts {

@@ -25,7 +25,7 @@ pub(super) fn float(fixed: i16) -> f32 {
 /// Returns the dot product of two unit vectors. No partial sum exceeds 2^30 (apart from rounding),
 /// because neither vector is longer than 2^15.
 pub(super) fn product(one: &[i16], two: &[i16]) -> f32 {
-    // By hand: a binary that is optimised for size has no vectorised loops.
+    // Explicit, because a binary that is optimised for size has no vectorised loops.
     let ((one, last), (two, other)) = (one.as_chunks(), two.as_chunks());
     let products = one.iter().zip(two).map(|(a, b)| i16x8::new(*a).dot(i16x8::new(*b)));
     let sum = products.fold(i32x4::ZERO, |sum, product| sum + product).reduce_add();

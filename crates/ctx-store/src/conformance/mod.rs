@@ -275,7 +275,7 @@ impl Case<'_> {
         let future = Lease { epoch: new.epoch + 1, ..new.clone() };
         refused(store.append(&future, &log, head, &b).await, locked, "a made-up epoch appends")?;
         let next = store.append(&new, &log, head, &b).await.map_err(failed)?;
-        // What the older epoch has written is not written again, and is no error.
+        // What the older epoch has written is not written again, which is not an error.
         let again = store.append(&old, &log, LogHead::NEW, &lines(&["a"])).await;
         ensure(again.map_err(failed)? == head, "a repetition after the lease is refused")?;
         ensure(store.head(&log).await.map_err(failed)? == Some(next), "the end moved")?;
