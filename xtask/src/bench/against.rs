@@ -37,7 +37,7 @@ pub(super) fn run(root: &Path, asked: &Asked, new: &Programs, revision: &str) ->
         worktree(&["remove", "--force"])?;
         bail!("{revision} has no bench/limits: only later revisions can be compared");
     }
-    let old = Programs::build(&tree, &root.join("target/against-target"));
+    let old = Programs::build(&tree, &root.join("target/against-target"), asked);
     worktree(&["remove", "--force"])?;
     let old = old?;
     let mut all: BTreeMap<String, (Figure, [Vec<f64>; 2])> = BTreeMap::new();

@@ -17,6 +17,9 @@ use figures::{Figure, Figures, Run};
 /// Where the figures are kept from which the page is made.
 const FIGURES: &str = "docs/benchmarks.json";
 
+/// The groups that run `ctx` as a process; for the others it is not built.
+const RUN_CTX: [&str; 3] = ["session", "eval", "proxy"];
+
 /// What is measured, and how.
 struct Asked {
     /// The groups; all of them if it is empty.
@@ -48,6 +51,10 @@ impl Asked {
         }
         Ok(asked)
     }
+
+    fn runs_ctx(&self) -> bool {
+        self.groups.is_empty() || self.groups.iter().any(|group| RUN_CTX.contains(&group.as_str()))
+    }
 }
 
 /// The programs of one revision.
@@ -57,9 +64,11 @@ struct Programs {
 }
 
 impl Programs {
-    /// Builds `ctx` as a release has it, and the program that measures.
-    fn build(root: &Path, target: &Path) -> Result<Self> {
-        let ctx = dist::static_binary(root, target)?;
+    /// Builds the program that measures and, if it is asked for, `ctx` as a release has it.
+    fn build(root: &Path, target: &Path, asked: &Asked) -> Result<Self> {
+        if asked.runs_ctx() {
+            dist::static_binary(root, target)?;
+        }
         let built = Command::new(env!("CARGO"))
             .args(["build", "--profile", "dist", "--locked", "-p", "ctx-limits"])
             .env("CARGO_TARGET_DIR", target)
@@ -68,7 +77,7 @@ impl Programs {
             .current_dir(root)
             .status()?;
         ensure!(built.success(), "cannot build the programs in {}", root.display());
-        Ok(Self { ctx, ..Self::in_folder(target) })
+        Ok(Self::in_folder(target))
     }
 
     /// Returns the programs as they were built before.
@@ -102,7 +111,7 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
     install_peers(root);
     let target = root.join("target");
     let programs = match asked.builds {
-        true => Programs::build(root, &target)?,
+        true => Programs::build(root, &target, &asked)?,
         false => Programs::in_folder(&target),
     };
     if let Some(revision) = &asked.against {
