@@ -87,7 +87,7 @@ impl<E: Engine> Driver<E> {
             let error = Error::new(ErrorKind::BadRequest, format!("'{verb}' before 'hello'"));
             return encode((id, call), Err::<Done, _>(error));
         };
-        let host = &mut Host::new(transport, cancelled, &self.offered, Encoding::of(call));
+        let host = &mut Host::new(transport, cancelled, &self.offered);
         let answer = dispatch(engine, &mut self.sessions, &verb, (id, call), host);
         if verb == verb::DISPOSE {
             self.engine = None;
@@ -113,7 +113,7 @@ impl<E: Engine> Driver<E> {
         }
         self.sessions.clear();
         self.offered.clone_from(&hello.features);
-        let host = &mut Host::new(transport, cancelled, &self.offered, Encoding::of(call));
+        let host = &mut Host::new(transport, cancelled, &self.offered);
         let (engine, mut info) = E::hello(&hello, host)?;
         info.protocol = PROTOCOL.into();
         // The driver keeps the sessions.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::protocol::{
-    Complete, Completion, Count, Counts, Done, Encoding, Error, ErrorKind, HostCall, Key,
-    KeyPrefix, Keys, LogLevel, LogLine, Reply, Result, StoredValue, Value, decode, service,
+    Complete, Completion, Count, Counts, Done, Error, ErrorKind, HostCall, Key, KeyPrefix, Keys,
+    LogLevel, LogLine, Reply, Result, StoredValue, Value, service,
 };
 
 /// Transports the bytes of a host call to the host, and the bytes of the reply back.
@@ -25,7 +25,6 @@ pub struct Host<'a> {
     transport: &'a mut dyn HostTransport,
     cancelled: &'a AtomicBool,
     offered: &'a [String],
-    encoding: Encoding,
     calls: u64,
 }
 
@@ -40,9 +39,8 @@ impl<'a> Host<'a> {
         transport: &'a mut dyn HostTransport,
         cancelled: &'a AtomicBool,
         offered: &'a [String],
-        encoding: Encoding,
     ) -> Self {
-        Self { transport, cancelled, offered, encoding, calls: 0 }
+        Self { transport, cancelled, offered, calls: 0 }
     }
 
     /// Whether the host no longer needs the answer. Long work should check this from time to time,
@@ -123,8 +121,8 @@ impl<'a> Host<'a> {
         }
         self.calls += 1;
         let call = HostCall { id: self.calls, host: service.to_owned(), params };
-        let reply = self.transport.call(&self.encoding.encode(&call)?)?;
-        let reply: Reply<T> = decode(&reply)?;
+        let reply = self.transport.call(&serde_json::to_vec(&call)?)?;
+        let reply: Reply<T> = serde_json::from_slice(&reply)?;
         match (reply.reply, reply.error) {
             (Some(reply), _) => Ok(reply),
             (None, Some(error)) => Err(error),

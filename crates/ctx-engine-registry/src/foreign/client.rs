@@ -42,7 +42,7 @@ impl EngineClient {
     ) -> Result<Self, EngineError> {
         let params = Encoding::Json.encode(hello).map_err(Rejection::from)?;
         let answer = channel.call(verb::HELLO, params, deadlines.of(verb::HELLO)).await?;
-        let info: Info = decode(&answer)?;
+        let info: Info = decode_json(&answer)?;
         let major = |version: &str| version.split('.').next().map(str::to_owned);
         if major(&info.protocol) != major(PROTOCOL) {
             return Err(EngineError::Unfit {
@@ -167,15 +167,12 @@ impl EngineClient {
             id: request.entry.to_string(),
             role: message.role.name().to_owned(),
             tokens: session.counter.message(message).get(),
-            message: contract
-                .contents
-                .then(|| message::encoded(message, contract.encoding()))
-                .flatten(),
+            message: contract.contents.then(|| message::encoded(message, Encoding::Json)).flatten(),
             ..Row::default()
         };
         let session_id = request.session_id.clone();
         let params = Ingest { session_id, row, is_heartbeat: request.is_heartbeat };
-        let Ingested { ingested } = decode(&self.call(verb::INGEST, &params).await?)?;
+        let Ingested { ingested } = decode_json(&self.call(verb::INGEST, &params).await?)?;
         if ingested {
             let entry = request.entry.clone();
             self.sessions.of(&request.session_id).ingested.insert(entry);
@@ -191,7 +188,7 @@ impl EngineClient {
         if !self.offers(verb::BOOTSTRAP) {
             return Ok(protocol::Bootstrapped::default());
         }
-        decode(&self.call(verb::BOOTSTRAP, &request).await?)
+        decode_json(&self.call(verb::BOOTSTRAP, &request).await?)
     }
 
     /// Reports that a turn's messages are stored permanently.
@@ -221,7 +218,7 @@ impl EngineClient {
         params: &impl Serialize,
     ) -> Result<(), EngineError> {
         if self.offers(verb) {
-            let _: A = decode(&self.call(verb, params).await?)?;
+            let _: A = decode_json(&self.call(verb, params).await?)?;
         }
         Ok(())
     }
@@ -236,7 +233,8 @@ impl EngineClient {
     }
 
     async fn call(&self, verb: &str, params: &impl Serialize) -> Result<RawAnswer, EngineError> {
-        self.send(verb, encode(self.info.contract.encoding(), params, SMALL_REQUEST)?).await
+        let params = serde_json::to_vec(params).map_err(protocol::Error::from);
+        self.send(verb, params.map_err(Rejection::from)?).await
     }
 
     async fn send(&self, verb: &str, params: Vec<u8>) -> Result<RawAnswer, EngineError> {
@@ -262,6 +260,10 @@ pub(super) fn turn_of(turn: &TurnContext) -> Turn {
 
 pub(super) fn decode<'a, T: Deserialize<'a>>(answer: &'a RawAnswer) -> Result<T, EngineError> {
     Ok(answer.read()?.map_err(Rejection::from)?)
+}
+
+fn decode_json<T: DeserializeOwned>(answer: &RawAnswer) -> Result<T, EngineError> {
+    Ok(answer.read_json()?.map_err(Rejection::from)?)
 }
 
 /// Encodes parameters. `size` is the approximate size in bytes, to avoid reallocations.

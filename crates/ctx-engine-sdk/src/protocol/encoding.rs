@@ -1,10 +1,9 @@
-//! The encodings of messages. Their types are compiled once for both, which halves the code.
+//! The encodings of messages.
 
 use std::fmt;
 use std::io::Write;
 use std::marker::PhantomData;
 
-use erased_serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +12,8 @@ use super::{Error, ErrorKind, Result};
 /// Maximum nesting of MessagePack: as `serde_json` reads JSON.
 const MAX_DEPTH: usize = 128;
 
-/// The encoding of a message. `hello` is always JSON; in it the host offers others, and the engine
-/// chooses one for all later messages of both sides.
+/// The encoding of a message. In `hello` the host offers others than JSON, and the engine chooses one
+/// for `assemble`, `compact` and their answers, which may be large. All other messages are JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// JSON.
@@ -66,7 +65,6 @@ impl Encoding {
     ///
     /// If the encoding cannot represent it, or writing fails.
     pub fn write(self, mut output: impl Write, value: &impl Serialize) -> Result<()> {
-        let value: &dyn erased_serde::Serialize = value;
         match self {
             Self::Json => Ok(serde_json::to_writer(output, value)?),
             Self::MessagePack => {
@@ -111,21 +109,17 @@ pub(super) fn decode_seed<'a, S: DeserializeSeed<'a>>(
 ) -> Result<S::Value> {
     if Encoding::of(bytes) == Encoding::Json {
         let mut json = serde_json::Deserializer::from_slice(bytes);
-        let value = read(seed, &mut <dyn Deserializer<'_>>::erase(&mut json))?;
+        let value = seed.deserialize(&mut json)?;
         json.end()?;
         return Ok(value);
     }
     let mut packed = rmp_serde::Deserializer::from_read_ref(bytes);
     packed.set_max_depth(MAX_DEPTH);
-    let value = read(seed, &mut <dyn Deserializer<'_>>::erase(&mut packed))?;
+    let value = seed.deserialize(&mut packed).map_err(|error| invalid(&error))?;
     match IgnoredAny::deserialize(&mut packed) {
         Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(value),
         _ => Err(invalid(&"more bytes after the value")),
     }
-}
-
-fn read<'a, S: DeserializeSeed<'a>>(seed: S, from: &mut dyn Deserializer<'a>) -> Result<S::Value> {
-    seed.deserialize(from).map_err(|error| invalid(&error))
 }
 
 fn invalid(error: &dyn fmt::Display) -> Error {

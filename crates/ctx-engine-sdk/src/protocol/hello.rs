@@ -51,7 +51,7 @@ pub struct Contract {
     /// changes. Engines built with this crate do; an engine written without it may prefer to get
     /// all rows each time.
     pub remembers: bool,
-    /// The [encoding](Encoding) of all later messages, one of those offered. Default: JSON.
+    /// The [encoding](Encoding) of large messages, one of those offered. Default: JSON.
     /// This crate chooses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,

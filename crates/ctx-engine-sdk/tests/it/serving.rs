@@ -29,15 +29,20 @@ impl Served {
 
     fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("it is open");
-        let message = self.encoding.encode(message).expect("it is encoded");
+        let is_call = message["verb"].is_string();
+        let encoding = if is_call { self.encoding } else { Encoding::Json };
+        let message = encoding.encode(message).expect("it is encoded");
         frame::write(input, message).expect("the engine listens");
     }
 
     fn receive(&mut self) -> Value {
         let received = frame::read(&mut self.output, 1 << 20);
         let Received::Message(message) = received else { panic!("{received:?}") };
-        assert_eq!(Encoding::of(&message), self.encoding);
-        decode(&message).expect("a message")
+        let value: Value = decode(&message).expect("a message");
+        let is_host_call = value["host"].is_string();
+        let expected = if is_host_call { Encoding::Json } else { self.encoding };
+        assert_eq!(Encoding::of(&message), expected);
+        value
     }
 
     fn end(mut self) {

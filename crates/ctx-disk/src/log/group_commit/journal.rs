@@ -75,12 +75,12 @@ impl Journal {
     }
 
     fn grow(&mut self, end: u64) -> std::io::Result<()> {
-        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let zeros = vec![0; 64 << 10];
         let target = end.div_ceil(STEP) * STEP;
         self.file.seek(SeekFrom::Start(self.allocated))?;
         while self.allocated < target {
-            self.file.write_all(&ZEROS)?;
-            self.allocated += ZEROS.len() as u64;
+            self.file.write_all(&zeros)?;
+            self.allocated += zeros.len() as u64;
         }
         self.file.sync_all()
     }

@@ -2,6 +2,8 @@
 
 use ctx_engine_sdk::protocol::{self, decode};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::{Fault, envelope};
 
@@ -38,6 +40,24 @@ impl RawAnswer {
             // Finds out whether the envelope is invalid, or the value in it.
             Err(error) => envelope::check(id, &self.bytes).map(|()| Err(error)),
         }
+    }
+
+    /// As [`Self::read`], for the answer to a call in JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn read_json<T: DeserializeOwned>(&self) -> Result<protocol::Result<T>, Fault> {
+        let value = match self.envelope {
+            None => &*self.bytes,
+            Some(id) => {
+                let outermost =
+                    serde_json::from_slice::<envelope::Outermost<&RawValue>>(&self.bytes);
+                let outermost = outermost.map_err(|e| envelope::invalid(&e.into(), &self.bytes))?;
+                outermost.value(id, &self.bytes)?.get().as_bytes()
+            }
+        };
+        Ok(serde_json::from_slice(value).map_err(protocol::Error::from))
     }
 }
 

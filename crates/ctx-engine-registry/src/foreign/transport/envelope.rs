@@ -72,24 +72,20 @@ pub(super) fn check(id: u64, bytes: &[u8]) -> Result<(), Fault> {
     outermost.value(id, bytes).map(drop)
 }
 
-fn invalid(error: &protocol::Error, bytes: &[u8]) -> Fault {
+pub(super) fn invalid(error: &protocol::Error, bytes: &[u8]) -> Fault {
     Fault::garbage(format!("invalid {}: {error}", Encoding::of(bytes)), bytes)
 }
 
 /// Returns the bytes of a reply to a host call.
-pub(super) fn reply<T: Serialize>(
-    encoding: Encoding,
-    id: u64,
-    result: Result<T, protocol::Error>,
-) -> Vec<u8> {
+pub(super) fn reply<T: Serialize>(id: u64, result: Result<T, protocol::Error>) -> Vec<u8> {
     let reply = match result {
         Ok(reply) => Reply { id, reply: Some(reply), error: None },
         Err(error) => Reply { id, reply: None, error: Some(error) },
     };
-    encoding.encode(&reply).unwrap_or_else(|error| {
-        let error = protocol::Error::failed(format!("the reply is not {encoding}: {error}"));
+    serde_json::to_vec(&reply).unwrap_or_else(|error| {
+        let error = protocol::Error::failed(format!("the reply is not JSON: {error}"));
         let reply = Reply::<()> { id, reply: None, error: Some(error) };
-        encoding.encode(&reply).unwrap_or_default()
+        serde_json::to_vec(&reply).unwrap_or_default()
     })
 }
 

@@ -133,13 +133,12 @@ impl HostedLibrary {
         while let Ok((id, call)) = calls.recv() {
             self.working_on.store(id, Ordering::SeqCst);
             let (output, replies) = (&mut self.output, &self.replies);
-            let encoding = Encoding::of(&call);
             let mut services = |host_call: &[u8]| {
                 let written = frame::write(output, host_call.to_vec());
                 let reply = written.ok().and_then(|()| replies.recv().ok());
                 reply.unwrap_or_else(|| {
                     let error = Error::failed("the host closed the pipe");
-                    envelope::reply(encoding, 0, Err::<Done, _>(error))
+                    envelope::reply(0, Err::<Done, _>(error))
                 })
             };
             let answered = self.library.answer(&Request { id, bytes: call }, &mut services);
@@ -148,7 +147,7 @@ impl HostedLibrary {
                 Ok(answer) => frame::write(&mut self.output, answer)?,
                 Err(fault) => {
                     let message = fault.to_string();
-                    frame::write(&mut self.output, refusal(encoding, id, fault))?;
+                    frame::write(&mut self.output, refusal(id, fault))?;
                     if !self.library.is_usable() {
                         return Err(io::Error::other(message));
                     }
@@ -160,14 +159,14 @@ impl HostedLibrary {
 }
 
 /// Returns the error answer to a call that the library did not answer.
-fn refusal(encoding: Encoding, id: u64, fault: Fault) -> Vec<u8> {
+fn refusal(id: u64, fault: Fault) -> Vec<u8> {
     let error = match fault {
         Fault::Panicked { message } => Error::new(ErrorKind::Panic, message),
         Fault::Refused(error) => error,
         fault => Error::failed(fault.to_string()),
     };
     let answer = Answer::<Done> { id, ok: None, error: Some(error) };
-    encoding.encode(&answer).unwrap_or_default()
+    serde_json::to_vec(&answer).unwrap_or_default()
 }
 
 /// Returns the original stdout, for answers only. Output of the library goes to stderr from now on.

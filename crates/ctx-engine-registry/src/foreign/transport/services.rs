@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use ctx_core::{Counter, Store, SummaryModels, SummaryRequest, Tokens};
 use ctx_engine_sdk::protocol::{
-    Complete, Completion, Count, Counts, Done, Encoding, Error, ErrorKind, Head, Key, KeyPrefix,
-    Keys, LogLevel, LogLine, Result, StoredValue, Value, params, service,
+    Complete, Completion, Count, Counts, Done, Error, ErrorKind, Head, HostCall, Key, KeyPrefix,
+    Keys, LogLevel, LogLine, Result, StoredValue, Value, service,
 };
+use serde::de::DeserializeOwned;
 
 use super::cancel::CancelFlag;
 use super::envelope;
@@ -83,29 +84,28 @@ impl HostServices {
 
     /// Replies to a host call. Every host call gets a reply.
     pub(super) fn answer(&self, host_call: &[u8], cancelled: &CancelFlag) -> Vec<u8> {
-        let encoding = Encoding::of(host_call);
         let head = match Head::read(host_call) {
             Ok(head) => head,
-            Err(error) => return envelope::reply(encoding, 0, Err::<Done, _>(error)),
+            Err(error) => return envelope::reply(0, Err::<Done, _>(error)),
         };
         let id = head.id;
         let work = AssertUnwindSafe(|| self.reply(&head, host_call, cancelled));
         catch_unwind(work).unwrap_or_else(|_| {
             let error = Error::failed("the host's service panicked");
-            envelope::reply(encoding, id, Err::<Done, _>(error))
+            envelope::reply(id, Err::<Done, _>(error))
         })
     }
 
     fn reply(&self, head: &Head, call: &[u8], cancelled: &CancelFlag) -> Vec<u8> {
-        let (encoding, id) = (Encoding::of(call), head.id);
+        let id = head.id;
         match head.host.as_deref().unwrap_or_default() {
-            service::COMPLETE => envelope::reply(encoding, id, self.complete(call, cancelled)),
-            service::COUNT => envelope::reply(encoding, id, self.count(call)),
-            service::GET => envelope::reply(encoding, id, self.get(call, cancelled)),
-            service::PUT => envelope::reply(encoding, id, self.put(call, cancelled)),
-            service::LIST => envelope::reply(encoding, id, self.list(call, cancelled)),
-            service::LOG => envelope::reply(encoding, id, self.log(call)),
-            other => envelope::reply(encoding, id, Err::<Done, _>(not_offered(other))),
+            service::COMPLETE => envelope::reply(id, self.complete(call, cancelled)),
+            service::COUNT => envelope::reply(id, self.count(call)),
+            service::GET => envelope::reply(id, self.get(call, cancelled)),
+            service::PUT => envelope::reply(id, self.put(call, cancelled)),
+            service::LIST => envelope::reply(id, self.list(call, cancelled)),
+            service::LOG => envelope::reply(id, self.log(call)),
+            other => envelope::reply(id, Err::<Done, _>(not_offered(other))),
         }
     }
 
@@ -252,4 +252,8 @@ async fn with_timeout<T>(
 fn not_offered(service: &str) -> Error {
     let message = format!("this host does not offer {}", tidy(service, 40));
     Error::new(ErrorKind::Unsupported, message).hint("see 'features' of 'hello'")
+}
+
+fn params<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
+    Ok(serde_json::from_slice::<HostCall<T>>(call)?.params)
 }

@@ -56,17 +56,7 @@ impl Engine {
     }
 
     async fn ask(&self, verb: &str, params: Value, deadline: Duration) -> Result<Value, Fault> {
-        self.ask_in(self.encoding, verb, params, deadline).await
-    }
-
-    async fn ask_in(
-        &self,
-        encoding: Encoding,
-        verb: &str,
-        params: Value,
-        deadline: Duration,
-    ) -> Result<Value, Fault> {
-        let params = encoding.encode(&params).expect("it is encoded");
+        let params = self.encoding.encode(&params).expect("it is encoded");
         let services = self.services.clone();
         let answer = self.caller.call(verb, &params, deadline, services).await?;
         Ok(answer.read()?.expect("a value"))

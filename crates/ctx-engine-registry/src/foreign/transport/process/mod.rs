@@ -51,8 +51,6 @@ struct Child {
     input: Input,
     stderr: Stderr,
     events: EventSender,
-    /// Whether the last call was MessagePack.
-    is_packed: AtomicBool,
 }
 
 impl Process {
@@ -77,7 +75,7 @@ impl Process {
         group.watch(move || exited.send(OutputEvent::Exited))?;
         let input = Input::write(stdin, move || closed.send(OutputEvent::StdinClosed))?;
         let stderr = Stderr::keep(stderr)?;
-        let child = Child { group, input, stderr, events, is_packed: AtomicBool::new(false) };
+        let child = Child { group, input, stderr, events };
         Ok(Self {
             child: Arc::new(child),
             output,
@@ -155,8 +153,6 @@ impl Transport for Process {
         if !self.is_usable {
             return Err(Fault::Lost { why: "its process has ended".into() });
         }
-        let is_packed = Encoding::of(&request.bytes) == Encoding::MessagePack;
-        self.child.is_packed.store(is_packed, Ordering::Relaxed);
         self.child.input.send(request.bytes);
         self.listen(request.id, services)
     }
@@ -172,9 +168,7 @@ impl Transport for Process {
 
 impl Canceller for Child {
     fn cancel(&self, id: u64) {
-        let is_packed = self.is_packed.load(Ordering::Relaxed);
-        let encoding = if is_packed { Encoding::MessagePack } else { Encoding::Json };
-        if let Ok(cancel) = encoding.encode(&Cancel { cancel: id }) {
+        if let Ok(cancel) = serde_json::to_vec(&Cancel { cancel: id }) {
             self.input.send(cancel);
         }
     }
