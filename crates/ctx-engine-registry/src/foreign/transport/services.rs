@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use ctx_core::{Counter, Store, SummaryModels, SummaryRequest, Tokens};
 use ctx_engine_sdk::protocol::{
-    Complete, Completion, Count, Counts, Done, Error, ErrorKind, Head, HostCall, Key, KeyPrefix,
-    Keys, LogLevel, LogLine, Result, StoredValue, Value, service,
+    Complete, Completion, Count, Counts, Done, Error, ErrorKind, Head, Key, KeyPrefix, Keys,
+    LogLevel, LogLine, Result, StoredValue, Value, service,
 };
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::cancel::CancelFlag;
@@ -254,6 +255,11 @@ fn not_offered(service: &str) -> Error {
     Error::new(ErrorKind::Unsupported, message).hint("see 'features' of 'hello'")
 }
 
+/// Parses the parameters of a host call, which is JSON.
 fn params<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
-    Ok(serde_json::from_slice::<HostCall<T>>(call)?.params)
+    #[derive(Deserialize)]
+    struct WithParams<T> {
+        params: T,
+    }
+    Ok(serde_json::from_slice::<WithParams<T>>(call)?.params)
 }
