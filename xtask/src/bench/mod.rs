@@ -151,10 +151,10 @@ fn install_peers(root: &Path) {
     }
     let venv = root.join("target/peers-venv");
     let pip = ["install", "--quiet", "--requirement", "requirements.txt"];
-    if !venv.join("bin/litellm").exists()
-        && !(runs(Command::new("python3").args(["-m", "venv"]).arg(&venv))
-            && runs(Command::new(venv.join("bin/pip")).args(pip)))
-    {
+    let is_installed = venv.join("bin/litellm").exists()
+        || runs(Command::new("python3").args(["-m", "venv"]).arg(&venv))
+            && runs(Command::new(venv.join("bin/pip")).args(pip));
+    if !is_installed {
         say(
             "warning: pip cannot install LangChain, LiteLLM and lean-ctx: their figures are left out",
         );

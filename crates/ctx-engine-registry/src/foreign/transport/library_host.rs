@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ctx_core::{Error as Refused, Result};
 use ctx_engine_sdk::frame::{self, Received};
-use ctx_engine_sdk::protocol::{Answer, Done, Encoding, Error, ErrorKind, Head};
+use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Head};
 
 use super::{Canceller, Dylib, Fault, Request, Transport, envelope};
 

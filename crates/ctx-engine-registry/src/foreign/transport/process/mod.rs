@@ -8,13 +8,12 @@ mod program;
 mod spawn_error;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::frame::Received;
-use ctx_engine_sdk::protocol::{Cancel, Encoding};
+use ctx_engine_sdk::protocol::Cancel;
 
 use super::{Canceller, Fault, HostCallHandler, RawAnswer, Request, Transport, envelope};
 use child::ProcessGroup;
