@@ -105,11 +105,10 @@ fn the_registry_has_exactly_the_linked_layers() {
 #[test]
 fn some_dependencies_belong_to_one_crate_only() {
     let owners = [
-        ("clap", "ctx-cli"),
+        ("clap", "ctx-commands"),
         ("libloading", "ctx-engine-registry"),
         ("reqwest", "ctx-model"),
         ("tantivy", "ctx-search"),
-        ("usearch", "ctx-search"),
     ];
     let metadata = MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))

@@ -95,9 +95,13 @@ async fn by_sessions(sessions: usize, limit: f64, print: &mut dyn FnMut(Figure))
     write_sessions(folder.path(), sessions, SHORT)?;
     let runtime = runtime(folder.path())?;
     // The first turn of each session opens it.
+    let mut opening = Vec::with_capacity(sessions);
     for n in 0..sessions {
-        turn(&runtime, n).await?;
+        opening.push(turn(&runtime, n).await?.0);
     }
+    let what = format!("the first turn in each of {sessions} sessions, which opens it: CPU");
+    let opened = quantile(&mut opening, 0.5);
+    print(Figure::new(format!("first-turn-by-sessions-{sessions}"), what, "µs", opened));
     // Few turns each, so that all contexts are equally short.
     let turns = sessions.clamp(FEW, MANY);
     let mut total = 0.0;

@@ -98,7 +98,7 @@ impl Workspace {
         }
         let mut known = Scores::default();
         known.reset(lexical.len());
-        vectors.all_from(0, &direction, &mut known);
+        vectors.all(&direction, &mut known);
         let mut cosines = vec![f32::NAN; lexical.len()];
         known.drain(|row, cosine| cosines[row as usize] = cosine);
         let has_none: Vec<bool> = cosines.iter().map(|cosine| cosine.is_nan()).collect();

@@ -48,7 +48,6 @@ pub(super) fn measure(effort: Effort, count: usize, print: &mut dyn FnMut(Figure
     }
     opening(effort, &store, &name, print)?;
     let memory = shown("opening it", || store.open())?;
-    let graph = memory.stats()?.in_graph > 0;
     let asked = Asked::default();
     let sides: [Side<'_>; 3] = [
         Box::new(|| asked.hybrid(&memory)),
@@ -57,8 +56,7 @@ pub(super) fn measure(effort: Effort, count: usize, print: &mut dyn FnMut(Figure
     ];
     let rounds = effort.rounds(8) * QUESTIONS;
     let [hybrid, words, limit] = shown("searching", || medians(rounds, sides))?;
-    let by = if graph { "a graph" } else { "all of them" };
-    let what = format!("search {name} segments by words and vectors ({by}): p50");
+    let what = format!("search {name} segments by words and vectors: p50");
     let figure = Figure::new(format!("memory-hybrid-{name}"), what, "ms", hybrid);
     let goal = match count {
         20_000 => Some(0.5),

@@ -66,7 +66,7 @@ impl Store {
         Ok(Self { folder, seconds: Some(seconds).filter(|_| is_new), _temporary: None })
     }
 
-    /// Opens it for searches by words and vectors, with its graph.
+    /// Opens it for searches by words and vectors.
     pub(super) fn open(&self) -> Result<Memory> {
         let memory = Memory::open(&self.folder, settings(With::Vectors));
         memory.settle()?;
@@ -236,7 +236,7 @@ pub(super) fn child(folder: &Path, with: &str) -> Result<()> {
     let hits = search(0)?;
     let seconds = started.elapsed().as_secs_f64();
     ensure!(hits.len() == HITS, "the first query has {} hits", hits.len());
-    // The graph is loaded now, not sometime during the queries.
+    // What the first search started is done now, not sometime during the queries.
     memory.settle()?;
     for n in 0..questions.len() {
         search(n)?;

@@ -22,14 +22,8 @@ const TAIL: usize = 256;
 pub(crate) struct ReadPosition {
     pub(crate) read_to: u64,
     tail: Vec<u8>,
+    /// The file's generation, which increases with every replacement.
     generation: u64,
-}
-
-impl ReadPosition {
-    /// Returns the file's generation, which increases with every replacement.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation
-    }
 }
 
 /// A file, and what errors call it.

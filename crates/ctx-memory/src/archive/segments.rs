@@ -248,10 +248,6 @@ impl Source for Segments {
         self.rows().for_each(each);
     }
 
-    fn generations(&self) -> (u64, u64) {
-        (self.mark.generation(), self.file.generation())
-    }
-
     fn unreadable(&self) -> usize {
         self.damage.unreadable
     }

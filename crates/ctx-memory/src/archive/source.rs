@@ -74,11 +74,6 @@ pub(crate) trait Source: Debug + Send {
     /// Visits the segments without their texts, in order.
     fn each_row(&self, each: &mut dyn FnMut(ArchiveRow<'_>));
 
-    /// The file's generation as last read by this process, and its current one.
-    fn generations(&self) -> (u64, u64) {
-        (0, 0)
-    }
-
     /// The number of unreadable lines.
     fn unreadable(&self) -> usize {
         0

@@ -47,7 +47,6 @@ impl Memory {
             let gone = source.forget(ids);
             // Another process may have written an index of the old source meanwhile.
             indexer.delete()?;
-            self.inner.delete_graph()?;
             let live = self.inner.load(&mut **source, &mut indexer)?;
             self.inner.swap(live);
             // A model may have embedded one of them meanwhile.
@@ -66,15 +65,13 @@ impl Inner {
         let stays = |id: SegmentId| !ids.contains(&id) && self.live().row(id).is_some();
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if ids.is_empty() {
-            return match file.as_mut().filter(|file| !file.ids().iter().all(|id| stays(*id))) {
-                Some(file) => {
-                    self.delete_graph()?;
-                    file.retain(stays)
-                }
-                None => Ok(()),
-            };
+            let file = file.as_mut().filter(|file| !file.ids().iter().all(|id| stays(*id)));
+            return file.map_or(Ok(()), |file| file.retain(stays));
         }
-        self.delete_graph()?;
+        if let Some(folder) = &self.folder {
+            // Earlier versions derived it from the vectors.
+            disk::remove(&folder.join("vectors.graph"), "cannot remove the graph of vectors")?;
+        }
         let path = self.folder.as_ref().map(|folder| folder.join("vectors.bin"));
         let made_by = path.as_deref().filter(|path| path.exists()).and_then(Embedding::beside);
         match (file.as_mut(), path) {

@@ -30,10 +30,6 @@ pub(super) struct Indexer {
     rows: HashMap<u64, u32>,
     known: usize,
     numbering: u64,
-    /// The number of vectors when a graph over them had too little recall.
-    pub(super) weak: usize,
-    /// The numbering for which the graph on disk was examined.
-    pub(super) looked_at: Option<u64>,
 }
 
 /// How much to write.
@@ -57,16 +53,7 @@ struct IndexBatch {
 
 impl Indexer {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self {
-            folder,
-            disk: None,
-            stored: None,
-            rows: HashMap::new(),
-            known: 0,
-            numbering: 0,
-            weak: 0,
-            looked_at: None,
-        }
+        Self { folder, disk: None, stored: None, rows: HashMap::new(), known: 0, numbering: 0 }
     }
 
     /// Opens the index for newly numbered rows. Returns `None` and warns if no usable index exists.
@@ -140,7 +127,7 @@ impl Indexer {
         false
     }
 
-    /// Builds the missing parts: the lexical index, hash vectors, the graph over vectors.
+    /// Builds the missing parts: the lexical index and hash vectors.
     pub(super) fn run(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let is_written = self.folder.is_some() && !inner.settings.read_only;
         let written = match is_written && self.has_place(inner) {
@@ -149,8 +136,7 @@ impl Indexer {
         };
         // Vectors do not wait for an index that cannot be written.
         inner.hash_missing()?;
-        written?;
-        self.build_graph(inner)
+        written
     }
 
     /// Writes everything that is not in the index. A missing or damaged index is rebuilt. If the

@@ -1,16 +1,14 @@
 //! The searchable state of a store.
 
-use std::sync::Arc;
-
 use foldhash::{HashMap, HashMapExt};
 
 use crate::{MemorySettings, Vectors};
 use ctx_search::lexical::Scores;
-use ctx_search::near::{Direction, EXACT_UP_TO, Graph, Rows};
+use ctx_search::near::{Direction, EXACT_UP_TO, Rows};
 use ctx_search::search::top;
 use ctx_search::{Hit, Query, SearchIndex, Segment, SegmentId};
 
-/// The number of top lexical rows whose cosine is also computed if a graph is used.
+/// The number of top lexical rows whose cosine is also computed if there are too many vectors for all.
 const BY_WORDS: usize = 256;
 
 /// The same for hash vectors: a row that shares no word with a query is not near it either.
@@ -39,10 +37,9 @@ pub(super) struct Live {
     pub(super) vectors: Option<Rows>,
     /// Rows that still need a hash vector.
     pub(super) vectorless: Vec<u32>,
-    pub(super) graph: Option<Arc<Graph>>,
     /// Whether vectors are hashes of words.
     pub(super) hashed: bool,
-    /// With more vectors than this, a graph is worthwhile.
+    /// With more vectors than this, a query is compared with candidates only.
     pub(super) exact_up_to: usize,
     /// Counts how often the rows were renumbered.
     pub(super) numbering: u64,
@@ -154,38 +151,21 @@ impl Live {
         self.index.search(query, Some((weight, &fill)))
     }
 
-    /// Computes the cosines of all rows, or of candidates if there is a graph.
+    /// Computes the cosines of all rows, or of candidates if there are many.
     fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
-        let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
-        let (by_words, known, near) = match near {
-            _ if self.hashed => (HASHED_BY_WORDS, vectors.count(), Vec::new()),
-            None => return vectors.all_from(0, query, cosines),
-            Some((known, near)) => (BY_WORDS, known, near),
+        let best = |count: usize| {
+            let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
+            top(&scores, count, 0.0).into_iter().map(move |at| rows[at as usize])
         };
-        vectors.all_from(known, query, cosines);
+        if self.hashed {
+            // Hash vectors alone produce no hit: rows without a shared word are near by chance.
+            return vectors.some(best(HASHED_BY_WORDS), query, cosines);
+        }
+        if vectors.count() <= self.exact_up_to {
+            return vectors.all(query, cosines);
+        }
         let step = (self.index.row_count() / SAMPLED).max(1);
-        // Hash vectors alone produce no hit: rows without a shared word are near by chance.
-        let rows = if self.hashed { 0 } else { self.index.row_count() as u32 };
-        let sampled = (0..rows).step_by(step);
-        let near = near.into_iter().filter_map(|slot| vectors.row(slot));
-        let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
-        let best = top(&scores, by_words, 0.0).into_iter().map(|at| rows[at as usize]);
-        vectors.some(near.chain(best).chain(sampled), query, cosines);
-    }
-
-    /// Whether there are vectors of removed segments.
-    pub(super) fn has_dead_vectors(&self) -> bool {
-        let Some(vectors) = &self.vectors else { return false };
-        let is_live = |row: u32| self.id(row).is_some_and(|id| self.row(id) == Some(row));
-        (0..vectors.count()).filter_map(|slot| vectors.row(slot)).any(|row| !is_live(row))
-    }
-
-    /// Whether there are enough vectors for a graph, and no graph covers most of them.
-    pub(super) fn wants_graph(&self) -> bool {
-        let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
-        let covered = graph.as_ref().map_or(0, |graph| graph.size());
-        !self.hashed
-            && vectors.count() > self.exact_up_to
-            && vectors.count() - covered > self.exact_up_to / 2 + covered / 4
+        let sampled = (0..self.index.row_count() as u32).step_by(step);
+        vectors.some(vectors.near(query).chain(best(BY_WORDS)).chain(sampled), query, cosines);
     }
 }

@@ -18,7 +18,6 @@ mod embed;
 mod excerpt;
 mod fact_extraction;
 mod forget;
-mod graph;
 mod indexer;
 mod live;
 mod load;
@@ -92,8 +91,7 @@ struct Inner {
     /// Whether older messages were loaded without indexed words, and no search has reported it yet.
     was_wordless: AtomicBool,
     was_searched: AtomicBool,
-    /// Whether another thread waits for the indexer, so that it must not start or continue building a
-    /// graph.
+    /// Whether another thread waits for the indexer, so that computing hash vectors is interrupted.
     is_wanted_elsewhere: AtomicBool,
     warnings: Mutex<Warnings>,
 }
@@ -208,7 +206,7 @@ impl Memory {
         self.inner.ensure_open()?;
         self.look_for_words();
         if !self.inner.was_searched.swap(true, Ordering::Relaxed) {
-            // Loads or builds a graph for later searches.
+            // Writes what an earlier run left unwritten.
             self.nudge();
         }
         let settings = &self.inner.settings;
@@ -373,10 +371,7 @@ impl Inner {
     }
 
     fn wants_indexing(&self) -> bool {
-        self.has_batch() || {
-            let live = self.live();
-            !live.vectorless.is_empty() || live.wants_graph()
-        }
+        self.has_batch() || !self.live().vectorless.is_empty()
     }
 
     /// Whether there is enough to write for a commit.

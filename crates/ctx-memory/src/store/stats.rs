@@ -22,16 +22,12 @@ pub struct MemoryStats {
     pub new_pieces: usize,
     /// Vectors.
     pub vectors: usize,
-    /// Vectors covered by a graph; 0 if a query is compared with all vectors.
-    pub in_graph: usize,
     /// Bytes of `segments.jsonl`.
     pub archive_bytes: u64,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
     /// Bytes of `vectors.bin`.
     pub vector_bytes: u64,
-    /// Bytes of `vectors.graph`.
-    pub graph_bytes: u64,
 }
 
 impl Memory {
@@ -51,11 +47,9 @@ impl Memory {
             stored_pieces: live.index.stored(),
             new_pieces: live.index.unstored(),
             vectors: live.vectors.as_ref().map_or(0, |vectors| vectors.count()),
-            in_graph: live.graph.as_ref().map_or(0, |graph| graph.size()),
             archive_bytes: size("segments.jsonl"),
             index_bytes: size("lexical"),
             vector_bytes: size("vectors.bin"),
-            graph_bytes: size(super::graph::GRAPH),
         })
     }
 }

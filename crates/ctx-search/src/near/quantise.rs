@@ -1,36 +1,57 @@
-//! 16-bit fixed-point numbers, in units of 1/32,767.
+//! Vectors as integers.
 //!
-//! The components of a unit vector are between -1 and 1 and mostly small, so fixed point loses no
-//! more of a cosine than IEEE's f16: less than one in ten thousand. Integers are multiplied and
-//! added eight at a time on every machine, with the same sum on each.
+//! A kept vector is one byte per component, its largest component 127; a cosine to it is off by less
+//! than one in a thousand. A query has 16 bits per component. Integers are multiplied and added eight
+//! at a time on every machine, with the same sum on each.
 
-use wide::{i16x8, i32x4};
+use wide::{i8x16, i16x16, i32x8};
 
-/// The fixed-point value of 1.
+/// The largest component of a kept vector.
+const LARGEST: f32 = 127.0;
+
+/// The fixed-point value of 1 in a query.
 const ONE: f32 = 32_767.0;
 
 /// Converts a number from -1 to 1 to fixed point.
 pub(super) fn fixed(x: f32) -> i16 {
-    // NaN becomes 0, and a value out of range is clamped. Rounds to nearest without `round`, which
-    // is a function call on machines without an instruction for it.
-    let x = (x * ONE).clamp(-ONE, ONE);
-    (x + 0.5f32.copysign(x)) as i16
+    nearest(x * ONE, ONE) as i16
 }
 
-/// Converts a fixed-point number back.
-pub(super) fn float(fixed: i16) -> f32 {
-    f32::from(fixed) / ONE
+/// Returns the components of a vector as bytes. Returns `None` if it is all zeros or contains a NaN
+/// or infinity.
+pub(super) fn bytes(vector: &[f32]) -> Option<impl Iterator<Item = i8>> {
+    // A NaN stays.
+    let larger =
+        |most: f32, x: &f32| if x.abs() <= most { most } else { most.max(x.abs()) + x - x };
+    let scale = LARGEST / vector.iter().fold(0.0, larger);
+    scale.is_normal().then(|| vector.iter().map(move |x| nearest(x * scale, LARGEST) as i8))
 }
 
-/// Returns the dot product of two unit vectors. No partial sum exceeds 2^30 (apart from rounding),
-/// because neither vector is longer than 2^15.
-pub(super) fn product(one: &[i16], two: &[i16]) -> f32 {
+/// Rounds to the nearest whole number between `-most` and `most`. It does so without `round`, which
+/// is a function call on machines without an instruction for it.
+fn nearest(x: f32, most: f32) -> f32 {
+    let x = x.clamp(-most, most);
+    x + 0.5f32.copysign(x)
+}
+
+/// Returns the factor that turns a [`product`] with this kept vector into a cosine.
+pub(super) fn factor(vector: &[i8]) -> f32 {
+    let square = |x: &i8| i64::from(*x) * i64::from(*x);
+    1.0 / (ONE * (vector.iter().map(square).sum::<i64>() as f32).sqrt())
+}
+
+/// Returns the dot product of a kept vector and a query of length 1. No sum exceeds 2^31, up to
+/// 260,000 dimensions: their lengths are at most 127 times the square root of these, and 2^15.
+pub(super) fn product(kept: &[i8], query: &[i16]) -> i32 {
     // Explicit, because a binary that is optimised for size has no vectorised loops.
-    let ((one, last), (two, other)) = (one.as_chunks(), two.as_chunks());
-    let products = one.iter().zip(two).map(|(a, b)| i16x8::new(*a).dot(i16x8::new(*b)));
-    let sum = products.fold(i32x4::ZERO, |sum, product| sum + product).reduce_add();
-    let products = last.iter().zip(other).map(|(a, b)| i32::from(*a) * i32::from(*b));
-    products.fold(sum, i32::wrapping_add) as f32 / (ONE * ONE)
+    let ((kept, last), (query, rest)) = (kept.as_chunks(), query.as_chunks::<16>());
+    let products = kept
+        .iter()
+        .zip(query)
+        .map(|(kept, query)| i16x16::from_i8x16(i8x16::new(*kept)).dot(i16x16::new(*query)));
+    let sum = products.fold(i32x8::ZERO, |sum, product| sum + product).reduce_add();
+    let products = last.iter().zip(rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
+    products.fold(sum, i32::wrapping_add)
 }
 
 #[cfg(test)]
@@ -40,9 +61,20 @@ mod tests {
     #[test]
     fn a_number_survives_quantisation() {
         for x in [1.0, -1.0, 0.5, 0.1, -0.333, 0.001, -0.000_1, 0.999_99, 0.0] {
-            assert!((float(fixed(x)) - x).abs() <= 0.5 / 32_767.0, "{x}: {}", float(fixed(x)));
+            let kept = f32::from(fixed(x)) / ONE;
+            assert!((kept - x).abs() <= 0.5 / ONE, "{x}: {kept}");
         }
         assert_eq!((fixed(7.0), fixed(-7.0), fixed(f32::NAN)), (32_767, -32_767, 0));
+    }
+
+    #[test]
+    fn the_largest_component_of_a_kept_vector_is_127() {
+        let kept = |vector: &[f32]| bytes(vector).map(|bytes| bytes.collect::<Vec<_>>());
+        assert_eq!(kept(&[0.5, -1.0, 0.25, 0.0]), Some(vec![64, -127, 32, 0]));
+        assert_eq!(kept(&[1e-30, 1e30]), Some(vec![0, 127]));
+        for bad in [&[0.0, 0.0][..], &[1.0, f32::NAN, 2.0], &[f32::INFINITY], &[]] {
+            assert_eq!(kept(bad), None, "{bad:?}");
+        }
     }
 
     #[test]
@@ -58,11 +90,21 @@ mod tests {
                 let size = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
                 raw.iter().map(|x| x / size).collect()
             };
-            let kept = |vector: &[f32]| -> Vec<i16> { vector.iter().map(|x| fixed(*x)).collect() };
             let (one, two) = (vector(1), vector(5));
-            let cosine: f32 = one.iter().zip(&two).map(|(a, b)| a * b).sum();
-            assert!((product(&kept(&one), &kept(&two)) - cosine).abs() < 1e-4, "{length}");
-            assert!((product(&kept(&one), &kept(&one)) - 1.0).abs() < 1e-4, "{length}");
+            let query: Vec<i16> = two.iter().map(|x| fixed(*x)).collect();
+            let cosine = |vector: &[f32]| {
+                let kept: Vec<i8> = bytes(vector).unwrap().collect();
+                product(&kept, &query) as f32 * factor(&kept)
+            };
+            let exact: f32 = one.iter().zip(&two).map(|(a, b)| a * b).sum();
+            assert!((cosine(&one) - exact).abs() < 1e-3, "{length}");
+            assert!((cosine(&two) - 1.0).abs() < 1e-3, "{length}");
         }
+    }
+
+    #[test]
+    fn no_sum_overflows() {
+        let (kept, query) = ([127; 65_536], [fixed(1.0 / 256.0); 65_536]);
+        assert!((product(&kept, &query) as f32 * factor(&kept) - 1.0).abs() < 1e-2);
     }
 }

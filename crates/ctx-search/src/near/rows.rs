@@ -1,24 +1,24 @@
 //! Vectors by row.
 
-use std::sync::Arc;
-
-use super::quantise::{fixed, product};
+use super::quantise::{bytes, factor, fixed, product};
+use super::signs::Signs;
 use crate::lexical::Scores;
 
 /// No vector.
 const NONE: u32 = u32::MAX;
 
-/// The number of vectors per block. Full blocks never change, so a graph can be built from them
-/// concurrently.
+/// The number of vectors per block. A block is never moved when more are added.
 const BLOCK: usize = 1_024;
 
-/// Vectors of equal dimensions, one per row. They are normalised, so that a dot product is a
-/// cosine.
-#[derive(Clone, Debug)]
+/// Vectors of equal dimensions, one per row.
+#[derive(Debug)]
 pub struct Rows {
     dimensions: usize,
     /// Consecutive vectors, [`BLOCK`] at a time.
-    blocks: Vec<Arc<Vec<i16>>>,
+    blocks: Vec<Vec<i8>>,
+    /// By vector: what turns a product with it into a cosine.
+    factors: Vec<f32>,
+    signs: Signs,
     /// The row of each vector.
     rows: Vec<u32>,
     /// The vector of each row.
@@ -35,7 +35,7 @@ pub struct Direction {
 impl Direction {
     /// Normalises a vector; returns `None` if it is all zeros or contains a NaN or infinity.
     pub fn of(vector: &[f32]) -> Option<Self> {
-        let vector: Vec<f32> = unit(vector)?.collect();
+        let vector = unit(vector)?;
         let fixed = vector.iter().map(|x| fixed(*x)).collect();
         Some(Self { vector, fixed })
     }
@@ -44,30 +44,27 @@ impl Direction {
     pub fn as_slice(&self) -> &[f32] {
         &self.vector
     }
-
-    /// Returns the cosine to a vector of a [`Rows`].
-    pub(super) fn cosine(&self, vector: &[i16]) -> f32 {
-        product(vector, &self.fixed)
-    }
 }
 
 /// Normalises a vector; `None` if it has no direction.
-fn unit(vector: &[f32]) -> Option<impl Iterator<Item = f32>> {
-    let mut squares = [0f64; 8];
-    for part in vector.chunks(8) {
-        for (sum, x) in squares.iter_mut().zip(part) {
-            *sum += f64::from(*x) * f64::from(*x);
-        }
-    }
-    let length = squares.iter().sum::<f64>().sqrt();
+fn unit(vector: &[f32]) -> Option<Vec<f32>> {
+    let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     let shorter = 1.0 / length;
-    length.is_normal().then(|| vector.iter().map(move |x| (f64::from(*x) * shorter) as f32))
+    let all = || vector.iter().map(|x| (f64::from(*x) * shorter) as f32).collect();
+    length.is_normal().then(all)
 }
 
 impl Rows {
     /// Returns an empty set of vectors with these dimensions.
     pub fn new(dimensions: usize) -> Self {
-        Self { dimensions, blocks: Vec::new(), rows: Vec::new(), slots: Vec::new() }
+        Self {
+            dimensions,
+            blocks: Vec::new(),
+            factors: Vec::new(),
+            signs: Signs::new(dimensions),
+            rows: Vec::new(),
+            slots: Vec::new(),
+        }
     }
 
     /// The number of vectors.
@@ -96,13 +93,16 @@ impl Rows {
         if vector.len() != self.dimensions || self.has(row) || row == NONE {
             return false;
         }
-        let Some(vector) = unit(vector) else { return false };
+        let Some(kept) = bytes(vector) else { return false };
         if self.rows.len().is_multiple_of(BLOCK) {
-            self.blocks.push(Arc::new(Vec::with_capacity(BLOCK * self.dimensions)));
+            self.blocks.push(Vec::with_capacity(BLOCK * self.dimensions));
         }
         if let Some(block) = self.blocks.last_mut() {
-            Arc::make_mut(block).extend(vector.map(fixed));
+            let start = block.len();
+            block.extend(kept);
+            self.factors.push(factor(&block[start..]));
         }
+        self.signs.add(vector);
         if self.slots.len() <= row as usize {
             self.slots.resize(row as usize + 1, NONE);
         }
@@ -116,15 +116,21 @@ impl Rows {
         self.rows.get(slot).copied()
     }
 
+    /// Returns rows whose vectors may be near the query, unordered: all up to 2,048, at least 2,048
+    /// of more, and at least one in 128. It takes about 5 ms for a million rows of 384 dimensions.
+    pub fn near(&self, query: &Direction) -> impl Iterator<Item = u32> {
+        self.signs.nearest(&query.vector).into_iter().filter_map(|slot| self.row(slot))
+    }
+
     /// Returns the vector in a slot.
-    pub(crate) fn vector(&self, slot: usize) -> Option<&[i16]> {
+    fn vector(&self, slot: usize) -> Option<&[i8]> {
         let start = (slot % BLOCK) * self.dimensions;
         self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
     }
 
-    /// Sets the cosines of the rows whose vectors are in `first` and later slots.
-    pub fn all_from(&self, first: usize, query: &Direction, cosines: &mut Scores) {
-        (first..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
+    /// Sets the cosines of all rows.
+    pub fn all(&self, query: &Direction, cosines: &mut Scores) {
+        (0..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
     }
 
     /// Sets the cosines of some rows.
@@ -141,9 +147,14 @@ impl Rows {
         }
     }
 
+    /// Returns the cosine of a query and the vector in a slot.
+    pub(super) fn cosine(&self, slot: usize, query: &Direction) -> Option<f32> {
+        Some(product(self.vector(slot)?, &query.fixed) as f32 * self.factors.get(slot)?)
+    }
+
     fn set(&self, slot: usize, query: &Direction, cosines: &mut Scores) {
-        if let (Some(vector), Some(&row)) = (self.vector(slot), self.rows.get(slot)) {
-            cosines.set(row, query.cosine(vector));
+        if let (Some(cosine), Some(&row)) = (self.cosine(slot, query), self.rows.get(slot)) {
+            cosines.set(row, cosine);
         }
     }
 }
@@ -171,7 +182,7 @@ mod tests {
         let mut query = [0.0; 20];
         query[0] = 7.0;
         let mut found = room(4);
-        rows.all_from(0, &Direction::of(&query).unwrap(), &mut found);
+        rows.all(&Direction::of(&query).unwrap(), &mut found);
         assert!((found.get(2) - 1.0).abs() < 1e-3, "{found:?}");
         assert!((found.get(0) - 0.5f32.sqrt()).abs() < 1e-3, "{found:?}");
         assert!(!found.has(1) && !found.has(3));
@@ -196,16 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_stays_as_it_was_when_more_is_added() {
+    fn vectors_of_several_blocks_keep_their_rows() {
         let mut rows = Rows::new(3);
         (0..BLOCK as u32 + 5).for_each(|row| assert!(rows.add(row, &[1.0, row as f32, 0.0])));
-        let copy = rows.clone();
         (2_000..4_000).for_each(|row| assert!(rows.add(row, &[0.0, 0.0, 1.0])));
-        assert_eq!((copy.count(), rows.count()), (BLOCK + 5, BLOCK + 2_005));
-        assert_eq!(copy.vector(BLOCK + 4), rows.vector(BLOCK + 4));
-        assert_eq!((copy.vector(BLOCK + 5), rows.row(BLOCK + 5)), (None, Some(2_000)));
+        assert_eq!((rows.count(), rows.row(BLOCK + 5)), (BLOCK + 2_005, Some(2_000)));
         let mut some = room(4_000);
         rows.some([3_999, 1_500, 9_999], &Direction::of(&[0.0, 0.0, 1.0]).unwrap(), &mut some);
-        assert_eq!((some.get(3_999), some.has(0)), (1.0, false));
+        assert!((some.get(3_999) - 1.0).abs() < 1e-3 && !some.has(0));
     }
 }

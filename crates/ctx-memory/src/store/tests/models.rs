@@ -166,117 +166,55 @@ fn a_model_finds_segments_without_a_shared_word() {
     assert!(again.search(&query, Some(&[1.0])).unwrap().is_empty(), "a vector of another model");
 }
 
+/// Returns the best segment for a query: compared with all vectors, then with candidates.
+fn both_ways(memory: &Memory, query: &Query<'_>, vector: &[f32]) -> [SegmentId; 2] {
+    let hits = |exact_up_to: usize| {
+        memory.inner.live_mut().exact_up_to = exact_up_to;
+        memory.search(query, Some(vector)).unwrap()
+    };
+    let (all, some) = (hits(usize::MAX), hits(100));
+    assert_eq!(all, some);
+    [all[0].id, some[0].id]
+}
+
 #[test]
-fn a_graph_finds_the_same_as_a_full_comparison() {
+fn candidates_find_the_same_as_a_full_comparison() {
     let memory = Memory::in_memory(with_model(&[Answer::Good]));
     memory.add(&some(0..400)).unwrap();
     memory.add(&[segment("s", 999, "the sea in winter"), segment("s", 998, "winter")]).unwrap();
     waited(memory.embed()).unwrap();
     let query = Query { text: "winter ember 4", session: None, limit: 10, now: Timestamp(0) };
-    let search = || memory.search(&query, Some(&[1.0, 0.1])).unwrap();
-    let exact = search();
-    assert_eq!(memory.stats().unwrap().in_graph, 0);
-    memory.inner.live_mut().exact_up_to = 100;
-    memory.settle().unwrap();
-    assert_eq!(memory.stats().unwrap().in_graph, 402);
-    assert_eq!(search(), exact);
-    // A segment that is newer than the graph is found too.
+    both_ways(&memory, &query, &[1.0, 0.1]);
     let shore = segment("s", 1_000, "winter ember 4 at the sea");
     memory.add(std::slice::from_ref(&shore)).unwrap();
     waited(memory.embed()).unwrap();
-    assert_eq!(search()[0].id, shore.id);
+    assert_eq!(both_ways(&memory, &query, &[1.0, 0.1]), [shore.id; 2]);
 }
 
 #[test]
 fn all_vectors_of_a_session_are_compared_in_a_large_store() {
-    // Graphs built by several threads differ each time. Over such similar vectors, one in twenty
-    // has too little recall and is not used.
-    for _ in 0..10 {
-        let memory = Memory::in_memory(with_model(&[Answer::Good]));
-        memory.add(&some(0..400)).unwrap();
-        // Its row is not among those sampled from the whole store.
-        let own = segment("mine", 2, "the sea of mine");
-        memory.add(&[segment("mine", 1, "winter"), own.clone()]).unwrap();
-        let seas: Vec<_> = (0..1_000).map(|n| segment("s", 500 + n, &format!("sea {n}"))).collect();
-        memory.add(&seas).unwrap();
-        waited(memory.embed()).unwrap();
-        let query = Query { text: "ocean", session: Some("mine"), limit: 10, now: Timestamp(0) };
-        let search = || memory.search(&query, Some(&[1.0, 0.5])).unwrap();
-        let exact = search();
-        memory.inner.live_mut().exact_up_to = 100;
-        memory.settle().unwrap();
-        assert_eq!(search(), exact);
-        assert_eq!(search().iter().map(|hit| hit.id).collect::<Vec<_>>(), [own.id]);
-        if memory.stats().unwrap().in_graph > 0 {
-            return;
-        }
-    }
-    panic!("no graph finds enough");
-}
-
-#[test]
-fn a_graph_with_vectors_forgotten_by_another_process_is_not_saved() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("vectors.graph");
-    let open = || {
-        let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
-        memory.inner.ensure_open().unwrap();
-        memory
-    };
-    let one = open();
-    one.add(&some(0..400)).unwrap();
-    one.flush().unwrap();
-    waited(one.embed()).unwrap();
-    one.inner.live_mut().exact_up_to = 100;
-    let (ground, kept) = (one.inner.ground().unwrap().unwrap(), one.inner.graph_file().unwrap());
-    let keep = || {
-        one.inner.keep_graph(&kept, &ground, |path| {
-            fs::write(path, "a graph").unwrap();
-            Ok(())
-        });
-    };
-    keep();
-    assert!(path.exists());
-    // Another process forgets while this one builds, unknown to it.
-    let gone = some(3..4)[0].id;
-    open().forget(&[gone].into()).unwrap();
-    keep();
-    assert!(!path.exists(), "it would be of an older archive");
-    // The next build is of the remaining segments.
-    one.settle().unwrap();
-    let bytes = fs::read(&path).unwrap();
-    let holds = |id: SegmentId| bytes.windows(16).any(|window| window == id.0.as_bytes());
-    assert!(!holds(gone) && holds(some(4..5)[0].id));
-}
-
-#[test]
-fn a_graph_survives_a_restart_and_is_deleted_by_forgetting() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("vectors.graph");
-    let written = || std::fs::metadata(&path).and_then(|meta| meta.modified()).ok();
-    let settled = || {
-        let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
-        memory.inner.ensure_open().unwrap();
-        memory.inner.live_mut().exact_up_to = 100;
-        memory.settle().unwrap();
-        memory
-    };
-    let memory = settled();
+    let memory = Memory::in_memory(with_model(&[Answer::Good]));
     memory.add(&some(0..400)).unwrap();
-    memory.flush().unwrap();
+    // Its row is not among those sampled from the whole store.
+    let own = segment("mine", 2, "the sea of mine");
+    memory.add(&[segment("mine", 1, "winter"), own.clone()]).unwrap();
+    let seas: Vec<_> = (0..5_000).map(|n| segment("s", 500 + n, &format!("sea {n}"))).collect();
+    memory.add(&seas).unwrap();
     waited(memory.embed()).unwrap();
-    memory.settle().unwrap();
-    let stats = memory.stats().unwrap();
-    assert_eq!((stats.in_graph, stats.graph_bytes > 0), (400, true));
-    let first = written();
-    let again = settled();
-    assert_eq!((again.stats().unwrap().in_graph, written()), (400, first), "it is not made again");
-    std::fs::write(&path, "something else").unwrap();
-    let mended = settled();
-    assert_eq!(mended.stats().unwrap().in_graph, 400);
-    assert!(mended.stats().unwrap().graph_bytes > 1_000 && mended.take_warnings().is_empty());
-    mended.forget(&HashSet::from([some(3..4)[0].id])).unwrap();
-    assert_eq!((written(), mended.stats().unwrap().in_graph), (None, 0));
+    let query = Query { text: "ocean", session: Some("mine"), limit: 10, now: Timestamp(0) };
+    assert_eq!(both_ways(&memory, &query, &[1.0, 0.5]), [own.id; 2]);
+}
+
+#[test]
+fn a_graph_of_an_earlier_version_is_deleted_by_forgetting() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = memory(folder.path());
+    memory.add(&some(0..4)).unwrap();
+    memory.flush().unwrap();
+    let path = folder.path().join("vectors.graph");
+    fs::write(&path, "vectors").unwrap();
+    memory.forget(&HashSet::from([some(3..4)[0].id])).unwrap();
+    assert!(!path.exists());
 }
 
 #[test]

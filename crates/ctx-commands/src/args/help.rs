@@ -77,7 +77,7 @@ mod tests {
         assert!(self::command().render_help().to_string().contains("Start here:\n  sessions"));
     }
 
-    /// `UPDATE_EXPECT=1 cargo test -p ctx-cli --bin ctx` writes the page.
+    /// `UPDATE_EXPECT=1 cargo test -p ctx-commands` writes the page.
     #[test]
     fn the_page_of_commands_is_current() {
         let options =

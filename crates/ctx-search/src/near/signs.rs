@@ -1,0 +1,121 @@
+//! The signs of the components of vectors, as bits. Two vectors differ in the fewer signs the smaller
+//! the angle between them is (random hyperplane hashing), and bits are compared 64 at a time.
+
+/// Up to this many vectors, a query is compared with each: it takes no longer than finding candidates.
+pub const EXACT_UP_TO: usize = 2 * CANDIDATES;
+
+/// The minimum number of candidates (docs/memory.md has what it misses).
+const CANDIDATES: usize = 2_048;
+
+/// Of more vectors, more are candidates: one in so many.
+const ONE_IN: usize = 128;
+
+/// The signs of vectors of equal length, in the order in which they were added.
+#[derive(Clone, Debug)]
+pub(super) struct Signs {
+    /// The number of words per vector.
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Signs {
+    pub(super) fn new(dimensions: usize) -> Self {
+        Self { words: dimensions.div_ceil(64), bits: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, vector: &[f32]) {
+        self.bits.extend(of(vector));
+    }
+
+    /// Returns the slots of the vectors whose signs differ least from those of a query: at least
+    /// `CANDIDATES`, if there are that many, or one in `ONE_IN`. Of those that differ equally, all
+    /// are returned.
+    pub(super) fn nearest(&self, query: &[f32]) -> Vec<usize> {
+        let query: Vec<u64> = of(query).collect();
+        let vectors = self.bits.chunks_exact(self.words.max(1));
+        let wanted = CANDIDATES.max(vectors.len() / ONE_IN);
+        let apart = |(bits, query): (&u64, &u64)| (bits ^ query).count_ones();
+        let differences: Vec<u32> =
+            vectors.map(|bits| bits.iter().zip(&query).map(apart).sum()).collect();
+        let mut counts = vec![0; 64 * self.words + 1];
+        differences.iter().for_each(|difference| counts[*difference as usize] += 1);
+        let mut within = 0;
+        let most = counts.iter().position(|count| {
+            within += count;
+            within >= wanted
+        });
+        let most = most.unwrap_or(counts.len()) as u32;
+        (0..).zip(differences).filter(|(_, apart)| *apart <= most).map(|(slot, _)| slot).collect()
+    }
+}
+
+/// Returns the signs of a vector: a bit is set if the component is positive.
+fn of(vector: &[f32]) -> impl Iterator<Item = u64> {
+    vector.chunks(64).map(|part| {
+        let bits = part.iter().zip(0..).map(|(x, at)| u64::from(*x > 0.0) << at);
+        bits.fold(0, |word, bit| word | bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::near::{Direction, Rows};
+
+    use super::*;
+
+    /// Pseudo-random numbers from -0.5 to 0.5, the same each time.
+    fn noise(seed: &mut u64) -> f32 {
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*seed >> 40) as f32) / ((1u64 << 24) as f32) - 0.5
+    }
+
+    /// Returns vectors around the centres of topics, and a query near the first centre.
+    fn rows(count: u32, dimensions: usize, topics: u32, spread: f32) -> (Rows, Direction) {
+        let mut seed = 7;
+        let centres: Vec<Vec<f32>> =
+            (0..topics).map(|_| (0..dimensions).map(|_| noise(&mut seed)).collect()).collect();
+        let mut near = |centre: &[f32]| -> Vec<f32> {
+            centre.iter().map(|x| x + spread * noise(&mut seed)).collect()
+        };
+        let query = Direction::of(&near(&centres[0])).unwrap();
+        let mut rows = Rows::new(dimensions);
+        for row in 0..count {
+            assert!(rows.add(row, &near(&centres[(row % topics) as usize])));
+        }
+        (rows, query)
+    }
+
+    fn found(rows: &Rows, query: &Direction) -> f32 {
+        let mut all: Vec<_> =
+            (0..rows.count()).map(|slot| (rows.cosine(slot, query).unwrap(), slot)).collect();
+        all.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let near: Vec<u32> = rows.near(query).collect();
+        all[..20].iter().filter(|(_, slot)| near.contains(&(*slot as u32))).count() as f32 / 20.0
+    }
+
+    #[test]
+    fn near_vectors_are_among_the_candidates() {
+        let (rows, query) = rows(8_000, 100, 200, 0.6);
+        assert_eq!(found(&rows, &query), 1.0);
+        let near = rows.near(&query).count();
+        assert!((CANDIDATES..CANDIDATES + 400).contains(&near), "{near}");
+    }
+
+    #[test]
+    fn most_are_found_even_if_vectors_have_no_structure() {
+        let (rows, query) = rows(8_000, 384, 8_000, 1.0);
+        assert!(found(&rows, &query) >= 0.8);
+    }
+
+    #[test]
+    fn all_are_candidates_if_there_are_few_or_if_all_are_equal() {
+        let (few, query) = rows(300, 7, 10, 0.5);
+        assert_eq!(few.near(&query).count(), 300);
+        let mut equal = Rows::new(64);
+        (0..5_000).for_each(|row| assert!(equal.add(row, &[1.0; 64])));
+        let query = Direction::of(&[1.0; 64]).unwrap();
+        assert_eq!(equal.near(&query).count(), 5_000);
+        assert_eq!(Rows::new(8).near(&query).count(), 0);
+    }
+}
