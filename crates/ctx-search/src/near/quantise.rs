@@ -21,8 +21,7 @@ pub(super) fn fixed(x: f32) -> i16 {
 /// or infinity.
 pub(super) fn bytes(vector: &[f32]) -> Option<impl Iterator<Item = i8>> {
     // A NaN stays.
-    let larger =
-        |most: f32, x: &f32| if x.abs() <= most { most } else { most.max(x.abs()) + x - x };
+    let larger = |most: f32, x: &f32| if x.abs() <= most || most.is_nan() { most } else { x.abs() };
     let scale = LARGEST / vector.iter().fold(0.0, larger);
     scale.is_normal().then(|| vector.iter().map(move |x| nearest(x * scale, LARGEST) as i8))
 }
