@@ -55,6 +55,10 @@ const GROUPS: [(&str, Group); 8] = [
     ("build", build::measure),
 ];
 
+/// That of the binary that is shipped for Linux.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1);
     let first = args.next();

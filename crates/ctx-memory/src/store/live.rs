@@ -12,7 +12,7 @@ use ctx_search::{Hit, Query, SearchIndex, Segment, SegmentId};
 const BY_WORDS: usize = 256;
 
 /// The same for hash vectors: a row that shares no word with a query is not near it either.
-const HASHED_BY_WORDS: usize = 2_048;
+const HASHED_BY_WORDS: usize = 512;
 
 /// The number of sampled rows whose cosine is always computed, to know the lowest cosine.
 const SAMPLED: usize = 512;
