@@ -52,6 +52,7 @@ pub(super) fn run(root: &Path, asked: &Asked, new: &Programs, revision: &str) ->
                 let entry =
                     all.entry(id).or_insert_with(|| (figure.clone(), [Vec::new(), Vec::new()]));
                 entry.1[side].push(figure.ctx);
+                Ok(())
             })?;
         }
     }

@@ -89,17 +89,15 @@ impl Figures {
         std::fs::write(path, json + "\n").with_context(|| path.display().to_string())
     }
 
-    /// Replaces the groups that a run measured.
-    pub(super) fn add(&mut self, run: &Run, measured: Vec<Figure>) {
-        for figure in measured {
-            let of_run = |group: &&mut Group| group.name == figure.group && group.run.is(run);
-            match self.groups.iter_mut().find(of_run) {
-                Some(group) => group.figures.push(figure),
-                None => {
-                    self.groups.retain(|group| group.name != figure.group);
-                    let (name, run) = (figure.group.clone(), run.clone());
-                    self.groups.push(Group { name, run, figures: vec![figure] });
-                }
+    /// Adds a figure of a run to its group. The figures of earlier runs leave the group.
+    pub(super) fn add(&mut self, run: &Run, figure: Figure) {
+        let of_run = |group: &&mut Group| group.name == figure.group && group.run.is(run);
+        match self.groups.iter_mut().find(of_run) {
+            Some(group) => group.figures.push(figure),
+            None => {
+                self.groups.retain(|group| group.name != figure.group);
+                let (name, run) = (figure.group.clone(), run.clone());
+                self.groups.push(Group { name, run, figures: vec![figure] });
             }
         }
     }

@@ -87,7 +87,12 @@ impl Programs {
     }
 
     /// Measures the groups, and passes on each figure as soon as it is known.
-    fn measure(&self, root: &Path, asked: &Asked, mut each: impl FnMut(Figure)) -> Result<()> {
+    fn measure(
+        &self,
+        root: &Path,
+        asked: &Asked,
+        mut each: impl FnMut(Figure) -> Result<()>,
+    ) -> Result<()> {
         let mut child = Command::new(&self.limits)
             .args(&asked.groups)
             .args(asked.is_quick.then_some("--quick"))
@@ -99,7 +104,7 @@ impl Programs {
         let output = child.stdout.take().context("the output is piped")?;
         for line in BufReader::new(output).lines() {
             let line = line?;
-            each(serde_json::from_str(&line).with_context(|| line.clone())?);
+            each(serde_json::from_str(&line).with_context(|| line.clone())?)?;
         }
         ensure!(child.wait()?.success(), "the measurement failed; its error is above");
         Ok(())
@@ -118,19 +123,18 @@ pub(crate) fn run(root: &Path, args: impl Iterator<Item = String>) -> Result<()>
         return against::run(root, &asked, &programs, revision);
     }
     let run = Run::now(root)?;
-    let mut measured = Vec::new();
+    let mut figures = Figures::read(&root.join(FIGURES))?;
     programs.measure(root, &asked, |figure| {
         say(&page::line(&figure));
-        measured.push(figure);
+        // A quick run only shows that everything works.
+        if asked.is_quick {
+            return Ok(());
+        }
+        // Large measurements take an hour: what is known is kept if a later one fails.
+        figures.add(&run, figure);
+        figures.write(&root.join(FIGURES))
     })?;
-    // A quick run only shows that everything works.
-    if asked.is_quick {
-        return Ok(());
-    }
-    let mut figures = Figures::read(&root.join(FIGURES))?;
-    figures.add(&run, measured);
-    figures.write(&root.join(FIGURES))?;
-    page::write(root, &figures)
+    if asked.is_quick { Ok(()) } else { page::write(root, &figures) }
 }
 
 /// Says how far the work is.

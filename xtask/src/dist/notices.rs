@@ -9,9 +9,8 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 const HEAD: &str = "\
 ctx is made of the crates below, and has the standard library of Rust (MIT OR Apache-2.0). The static
-binary for Linux has musl (MIT) and libc++ (Apache-2.0 WITH LLVM-exception), that for Windows has libstdc++
-and libgcc (GPL-3.0-or-later WITH GCC-exception-3.1) and MinGW-w64 (ZPL-2.1, MIT). The texts of licences
-follow the list, those of equal wording once.
+binary for Linux has musl (MIT), that for Windows has libgcc (GPL-3.0-or-later WITH GCC-exception-3.1) and
+MinGW-w64 (ZPL-2.1, MIT). The texts of licences follow the list, those of equal wording once.
 ";
 
 /// Returns the text of `THIRD-PARTY.txt` for a target of rustc.

@@ -7,7 +7,7 @@ pub const EXACT_UP_TO: usize = 2 * CANDIDATES;
 /// The minimum number of candidates (docs/memory.md has what it misses).
 const CANDIDATES: usize = 2_048;
 
-/// Of more vectors, more are candidates: one in so many.
+/// Of more vectors, more are candidates: one in 128.
 const ONE_IN: usize = 128;
 
 /// The signs of vectors of equal length, in the order in which they were added.
