@@ -21,17 +21,19 @@ use crate::figure::Figure;
 const SIZES: [usize; 3] = [20_000, 1_000_000, 3_000_000];
 
 pub(crate) fn measure(effort: Effort, print: &mut dyn FnMut(Figure)) -> Result<()> {
-    let sizes = if effort.is_large() { SIZES.len() } else { 1 };
-    for count in &SIZES[..sizes] {
-        search::measure(effort, *count, print)?;
+    let [usual, large @ ..] = SIZES;
+    search::measure(effort, usual, print)?;
+    {
+        let temporary = store::temporary()?;
+        let memory = turn::filled(temporary.path())?;
+        let session = turn::session(memory.clone());
+        assemble::measure(effort, &session, print)?;
+        turn::measure(effort, &session, temporary.path(), print)?;
+        // A thread may still write the index: it would create the folder again.
+        memory.settle()?;
     }
-    let temporary = store::temporary()?;
-    let memory = turn::filled(temporary.path())?;
-    let session = turn::session(memory.clone());
-    assemble::measure(effort, &session, print)?;
-    turn::measure(effort, &session, temporary.path(), print)?;
-    // A thread may still write the index: it would create the folder again.
-    Ok(memory.settle()?)
+    let large: &[usize] = if effort.is_large() { &large } else { &[] };
+    large.iter().try_for_each(|count| search::measure(effort, *count, print))
 }
 
 /// Opens and searches the store in a folder, and prints what that took: in a process of its own,
