@@ -41,7 +41,7 @@ impl Inner {
                 model.embedder.dimensions(),
             ),
         };
-        match VectorFile::open(folder.join("vectors.bin"), embedding) {
+        match VectorFile::open_released(folder.join("vectors.bin"), embedding) {
             Ok(mut file) => {
                 file.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
                 *self.vectors.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
@@ -78,14 +78,14 @@ impl Inner {
     fn read_vectors(&self, live: &mut Live) {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = file.as_mut() {
-            if let Err(error) = file.reload() {
-                self.warn(format!("cannot read the vectors: {error}"));
-            }
             let mut rows = Rows::new(file.embedding().dimensions);
-            for (id, vector) in file.iter() {
+            let read = file.each(|id, vector| {
                 if let Some(row) = live.row(id) {
                     rows.add(row, vector);
                 }
+            });
+            if let Err(error) = read {
+                self.warn(format!("cannot read the vectors: {error}"));
             }
             file.release();
             live.vectors = Some(rows);

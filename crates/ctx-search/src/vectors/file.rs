@@ -44,6 +44,15 @@ pub(super) struct Unwritten {
     values: Vec<f32>,
 }
 
+impl Unwritten {
+    fn iter(&self, dimensions: usize) -> impl Iterator<Item = (SegmentId, &[f32])> {
+        self.ids.iter().copied().zip(self.values.chunks_exact(dimensions.max(1)))
+    }
+}
+
+/// Takes a vector of the file.
+type Each<'a> = &'a mut dyn FnMut(SegmentId, &[f32]);
+
 impl VectorFile {
     /// Opens `vectors.bin` at `path` for vectors of `embedding`. Creates no file.
     ///
@@ -52,8 +61,23 @@ impl VectorFile {
     /// If the file exists and cannot be read. Faults are not errors;
     /// `take_faults` returns them.
     pub fn open(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
+        Self::open_with(path.into(), embedding, true, &mut |_, _| {})
+    }
+
+    /// Opens a file as [`open`](Self::open) does, and [releases](Self::release) its vectors: a million
+    /// take 1.5 GB.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_released(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
+        Self::open_with(path.into(), embedding, false, &mut |_, _| {})
+    }
+
+    /// Passes each vector to `each`, and keeps those in memory that are not in a sound file.
+    fn open_with(path: PathBuf, embedding: Embedding, hold: bool, each: Each<'_>) -> Result<Self> {
         let mut vectors = Self {
-            path: path.into(),
+            path,
             embedding,
             ids: Vec::new(),
             values: Vec::new(),
@@ -68,7 +92,12 @@ impl VectorFile {
         match disk::open(&vectors.path) {
             Ok(file) => {
                 let length = file.metadata().map_err(failed)?.len();
-                vectors.load(file, length)?;
+                vectors.load(file, length, hold, each)?;
+                // A damaged file is rewritten from its valid rows.
+                if !hold && vectors.length.is_none() && !vectors.ids.is_empty() {
+                    let faults = std::mem::take(&mut vectors.faults);
+                    return Ok(Self { faults, ..Self::open(vectors.path, vectors.embedding)? });
+                }
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(failed(e)),
@@ -114,14 +143,28 @@ impl VectorFile {
         }
     }
 
-    /// Loads all vectors again, including those that others added. Vectors that have left
-    /// the file are dropped.
+    /// Passes all vectors to `each`: those in memory or, if they were released, those in the file
+    /// now, including those that others added. Vectors that have left the file are dropped.
     ///
     /// # Errors
     ///
     /// If the file exists and cannot be read.
-    pub fn reload(&mut self) -> Result<()> {
-        if self.is_released { self.reread() } else { Ok(()) }
+    pub fn each(&mut self, mut each: impl FnMut(SegmentId, &[f32])) -> Result<()> {
+        if !self.is_released {
+            self.iter().for_each(|(id, vector)| each(id, vector));
+            return Ok(());
+        }
+        let (path, embedding) = (self.path.clone(), self.embedding.clone());
+        let there = Self::open_with(path, embedding, false, &mut each)?;
+        let new = self.unwritten();
+        let faults = std::mem::take(&mut self.faults);
+        *self = Self { faults, ..there };
+        for (id, vector) in new.iter(self.embedding.dimensions) {
+            if self.place(id, vector) {
+                each(id, vector);
+            }
+        }
+        Ok(())
     }
 
     /// Reads the file again, and keeps the vectors that are not in it yet.
@@ -147,8 +190,9 @@ impl VectorFile {
 
     /// Appends these vectors.
     pub(super) fn place_all(&mut self, new: &Unwritten) {
-        let vectors = new.values.chunks_exact(self.embedding.dimensions.max(1));
-        new.ids.iter().zip(vectors).for_each(|(id, vector)| self.place(*id, vector));
+        for (id, vector) in new.iter(self.embedding.dimensions) {
+            self.place(id, vector);
+        }
     }
 
     /// Returns the faults of the file, each once.
@@ -170,21 +214,20 @@ impl VectorFile {
                 .with("expected", self.embedding.dimensions)
                 .hint("memory works without it; check the embedding model"));
         }
-        let before = self.ids.len();
-        self.place(id, vector);
-        Ok(self.ids.len() > before)
+        Ok(self.place(id, vector))
     }
 
-    pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) {
-        let Ok(place) = u32::try_from(self.ids.len()) else { return };
-        if let Entry::Vacant(vacant) = self.places.entry(id) {
-            vacant.insert(place);
-            self.ids.push(id);
-            self.values.extend_from_slice(vector);
-        }
+    /// Returns false if the segment has a vector.
+    pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) -> bool {
+        let Ok(place) = u32::try_from(self.ids.len()) else { return false };
+        let Entry::Vacant(vacant) = self.places.entry(id) else { return false };
+        vacant.insert(place);
+        self.ids.push(id);
+        self.values.extend_from_slice(vector);
+        true
     }
 
-    fn load(&mut self, file: File, length: u64) -> Result<()> {
+    fn load(&mut self, file: File, length: u64, hold: bool, each: Each<'_>) -> Result<()> {
         let failed = |path: &Path, e| disk::io_error("cannot read the vectors", path, e);
         let mut reader = BufReader::with_capacity(256 << 10, file);
         let mut head = Vec::new();
@@ -209,7 +252,7 @@ impl VectorFile {
         let mut bytes = vec![0; size];
         let mut not_finite = 0;
         self.ids.reserve(whole);
-        self.values.reserve(whole.saturating_mul(dimensions));
+        self.values.reserve(if hold { whole.saturating_mul(dimensions) } else { dimensions });
         let mut read = 0;
         while read < whole {
             match reader.read_exact(&mut bytes) {
@@ -218,14 +261,23 @@ impl VectorFile {
                 Err(e) => return Err(failed(&self.path, e)),
             }
             read += 1;
+            let start = self.values.len();
             match read_row(&bytes, &mut self.values) {
-                Some(id) => match (self.places.entry(id), u32::try_from(self.ids.len())) {
-                    (Entry::Vacant(vacant), Ok(place)) => {
-                        vacant.insert(place);
-                        self.ids.push(id);
+                Some(id) => {
+                    let place = u32::try_from(self.ids.len());
+                    let is_new = match (self.places.entry(id), place) {
+                        (Entry::Vacant(vacant), Ok(place)) => {
+                            vacant.insert(place);
+                            self.ids.push(id);
+                            each(id, &self.values[start..]);
+                            true
+                        }
+                        _ => false,
+                    };
+                    if !(hold && is_new) {
+                        self.values.truncate(start);
                     }
-                    _ => self.values.truncate(self.ids.len() * dimensions),
-                },
+                }
                 None => not_finite += 1,
             }
         }
@@ -240,6 +292,10 @@ impl VectorFile {
         // Rows beyond the count belong to an unfinished append; they are removed.
         let sound = length == expected && self.ids.len() == count as usize;
         self.length = sound.then_some(length);
+        if !hold {
+            self.held_from = self.ids.len();
+            self.is_released = true;
+        }
         Ok(())
     }
 }
