@@ -5,7 +5,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::{MemorySettings, Vectors};
 use ctx_search::lexical::Scores;
 use ctx_search::near::{Direction, EXACT_UP_TO, Rows};
-use ctx_search::search::top;
+use ctx_search::search::top_rows;
 use ctx_search::{Hit, Query, SearchIndex, Segment, SegmentId};
 
 /// The number of top lexical rows whose cosine is also computed if there are too many vectors for all.
@@ -153,10 +153,7 @@ impl Live {
 
     /// Computes the cosines of all rows, or of candidates if there are many.
     fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
-        let best = |count: usize| {
-            let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
-            top(&scores, count, 0.0).into_iter().map(move |at| rows[at as usize])
-        };
+        let best = |count: usize| top_rows(lexical.iter(), count, 0.0);
         if self.hashed {
             // Hash vectors alone produce no hit: rows without a shared word are near by chance.
             return vectors.some(best(HASHED_BY_WORDS), query, cosines);

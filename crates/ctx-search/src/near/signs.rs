@@ -1,6 +1,8 @@
 //! The signs of the components of vectors, as bits. Two vectors differ in the fewer signs the smaller
 //! the angle between them is (random hyperplane hashing), and bits are compared 64 at a time.
 
+use std::thread::available_parallelism;
+
 /// Up to this many vectors, a query is compared with each: it takes no longer than finding candidates.
 pub const EXACT_UP_TO: usize = 2 * CANDIDATES;
 
@@ -9,6 +11,9 @@ const CANDIDATES: usize = 2_048;
 
 /// Of more vectors, more are candidates: one in 128.
 const ONE_IN: usize = 128;
+
+/// A thread compares a query with this many vectors, or more, in about a millisecond.
+const PER_THREAD: usize = 250_000;
 
 /// The signs of vectors of equal length, in the order in which they were added.
 #[derive(Clone, Debug)]
@@ -32,20 +37,42 @@ impl Signs {
     /// are returned.
     pub(super) fn nearest(&self, query: &[f32]) -> Vec<usize> {
         let query: Vec<u64> = of(query).collect();
-        let vectors = self.bits.chunks_exact(self.words.max(1));
-        let wanted = CANDIDATES.max(vectors.len() / ONE_IN);
-        let apart = |(bits, query): (&u64, &u64)| (bits ^ query).count_ones();
-        let differences: Vec<u32> =
-            vectors.map(|bits| bits.iter().zip(&query).map(apart).sum()).collect();
+        let vectors = self.bits.len() / self.words.max(1);
+        let wanted = CANDIDATES.max(vectors / ONE_IN);
+        let mut differences = vec![0; vectors];
+        let threads =
+            (vectors / PER_THREAD + 1).min(available_parallelism().map_or(1, usize::from));
+        let share = vectors.div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            let parts = differences.chunks_mut(share);
+            let mut parts = parts.zip(self.bits.chunks((share * self.words).max(1)));
+            let first = parts.next();
+            for (differences, bits) in parts {
+                let query = &query;
+                scope.spawn(move || compare(bits, query, differences));
+            }
+            if let Some((differences, bits)) = first {
+                compare(bits, &query, differences);
+            }
+        });
         let mut counts = vec![0; 64 * self.words + 1];
-        differences.iter().for_each(|difference| counts[*difference as usize] += 1);
+        differences.iter().for_each(|difference| counts[usize::from(*difference)] += 1);
         let mut within = 0;
         let most = counts.iter().position(|count| {
             within += count;
             within >= wanted
         });
-        let most = most.unwrap_or(counts.len()) as u32;
-        (0..).zip(differences).filter(|(_, apart)| *apart <= most).map(|(slot, _)| slot).collect()
+        let most = most.unwrap_or(counts.len());
+        let near = |(_, apart): &(usize, u16)| usize::from(*apart) <= most;
+        (0..).zip(differences).filter(near).map(|(slot, _)| slot).collect()
+    }
+}
+
+/// Counts the signs that differ between a query and each vector.
+fn compare(bits: &[u64], query: &[u64], differences: &mut [u16]) {
+    for (bits, difference) in bits.chunks_exact(query.len().max(1)).zip(differences) {
+        let apart: u32 = bits.iter().zip(query).map(|(a, b)| (a ^ b).count_ones()).sum();
+        *difference = u16::try_from(apart).unwrap_or(u16::MAX);
     }
 }
 
@@ -106,6 +133,21 @@ mod tests {
     fn most_are_found_even_if_vectors_have_no_structure() {
         let (rows, query) = rows(8_000, 384, 8_000, 1.0);
         assert!(found(&rows, &query) >= 0.8);
+    }
+
+    #[test]
+    fn threads_share_many_vectors() {
+        let (mut signs, mut seed) = (Signs::new(8), 7);
+        let mut vector = || -> Vec<f32> { (0..8).map(|_| noise(&mut seed)).collect() };
+        let all: Vec<Vec<f32>> = (0..2 * PER_THREAD + 3).map(|_| vector()).collect();
+        all.iter().for_each(|vector| signs.add(vector));
+        let near = signs.nearest(&all[PER_THREAD + 9]);
+        let same = |slot: &usize| of(&all[*slot]).eq(of(&all[PER_THREAD + 9]));
+        assert!(near.len() >= CANDIDATES && near.is_sorted());
+        assert_eq!(
+            near.iter().filter(|slot| same(slot)).count(),
+            (0..all.len()).filter(same).count()
+        );
     }
 
     #[test]

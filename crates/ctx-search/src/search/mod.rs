@@ -28,7 +28,7 @@ pub use live::{Need, best_piece, fit};
 pub use query::terms_of;
 pub use settings::{Fusion, SearchSettings, shortest_decimal};
 pub use speaker::{Speaker, subject_of};
-pub use top::top;
+pub use top::{top, top_rows};
 
 /// A search.
 #[derive(Clone, Debug)]

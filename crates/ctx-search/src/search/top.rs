@@ -3,19 +3,24 @@
 /// Returns the indices of the highest scores that are above 0 and not below `least`, best first; of
 /// equal scores, the lower index first. At most `limit`.
 pub fn top(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
+    top_rows((0..).zip(scores.iter().copied()), limit, least)
+}
+
+/// Returns the rows with the highest scores, as [`top`] does.
+pub fn top_rows(scores: impl Iterator<Item = (u32, f32)>, limit: usize, least: f32) -> Vec<u32> {
     if limit == 0 {
         return Vec::new();
     }
     let better = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     // Most scores are below the current threshold and cost one comparison.
     let room = limit.saturating_mul(2).max(64);
-    let mut found: Vec<(f32, u32)> = Vec::with_capacity(room.min(scores.len()));
+    let mut found: Vec<(f32, u32)> = Vec::new();
     let mut beats = 0f32;
-    for (at, &score) in scores.iter().enumerate() {
+    for (row, score) in scores {
         if !(score > beats && score >= least) {
             continue;
         }
-        found.push((score, at as u32));
+        found.push((score, row));
         if found.len() >= room {
             found.select_nth_unstable_by(limit - 1, better);
             found.truncate(limit);
@@ -25,7 +30,7 @@ pub fn top(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
     }
     found.sort_unstable_by(better);
     found.truncate(limit);
-    found.into_iter().map(|(_, at)| at).collect()
+    found.into_iter().map(|(_, row)| row).collect()
 }
 
 #[cfg(test)]
