@@ -117,7 +117,7 @@ impl Rows {
     }
 
     /// Returns rows whose vectors may be near the query, unordered: all up to 2,048, at least 2,048
-    /// of more, and at least one in 128. It takes about 5 ms for a million rows of 384 dimensions.
+    /// of more, and at least one in 128.
     pub fn near(&self, query: &Direction) -> impl Iterator<Item = u32> {
         self.signs.nearest(&query.vector).into_iter().filter_map(|slot| self.row(slot))
     }
