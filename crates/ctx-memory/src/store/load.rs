@@ -34,7 +34,6 @@ impl Inner {
             let segments = Segments::open(path, self.settings.limits, self.settings.now())?;
             *source = Box::new(segments);
             self.warn_of_damage(&**source, 0);
-            self.open_vectors(folder);
         }
         let live = self.load(&mut **source, &mut indexer)?;
         self.swap(live);

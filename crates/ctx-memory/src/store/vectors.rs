@@ -1,6 +1,5 @@
 //! The vectors of a store: their file, and hash vectors.
 
-use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -30,23 +29,17 @@ pub(super) fn hashed(segment: &Segment) -> Vec<f32> {
 }
 
 impl Inner {
-    pub(super) fn open_vectors(&self, folder: &Path) {
-        let embedding = match &self.settings.vectors {
-            _ if self.settings.weight() <= 0.0 => return,
-            Vectors::None => return,
-            Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
+    /// Returns what makes the vectors; `None` if there are to be none.
+    fn embedding(&self) -> Option<Embedding> {
+        match &self.settings.vectors {
+            _ if self.settings.weight() <= 0.0 => None,
+            Vectors::None => None,
+            Vectors::Hash => Some(Embedding::new("hash", HashEmbedder.vector("").len())),
             // The embedded context is part of a message's vector.
-            Vectors::Model(model) => Embedding::new(
+            Vectors::Model(model) => Some(Embedding::new(
                 format!("{} after {}", model.embedder.name(), self.settings.search.embed_context),
                 model.embedder.dimensions(),
-            ),
-        };
-        match VectorFile::open_released(folder.join("vectors.bin"), embedding) {
-            Ok(mut file) => {
-                file.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
-                *self.vectors.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
-            }
-            Err(error) => self.warn(format!("recall is lexical only: {error}")),
+            )),
         }
     }
 
@@ -75,24 +68,40 @@ impl Inner {
         Ok(())
     }
 
+    /// Sets the vectors of the rows from the file, which is opened with the store.
     fn read_vectors(&self, live: &mut Live) {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = file.as_mut() {
-            let mut rows = Rows::new(file.embedding().dimensions);
-            let read = file.each(|id, vector| {
-                if let Some(row) = live.row(id) {
-                    rows.add(row, vector);
-                }
-            });
-            if let Err(error) = read {
-                self.warn(format!("cannot read the vectors: {error}"));
+        let embedding = self.embedding().filter(|_| self.folder.is_some());
+        let mut rows = Rows::new(embedding.as_ref().map_or(0, |embedding| embedding.dimensions));
+        let each = |id, vector: &[f32]| {
+            if let Some(row) = live.row(id) {
+                rows.add(row, vector);
             }
-            file.release();
-            live.vectors = Some(rows);
-        } else {
-            // Vectors that are in no file are dropped when rows are renumbered.
-            live.vectors = self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions()));
+        };
+        match (file.as_mut(), &self.folder, embedding) {
+            (Some(file), ..) => {
+                if let Err(error) = file.each(each) {
+                    self.warn(format!("cannot read the vectors: {error}"));
+                }
+                file.release();
+            }
+            (None, Some(folder), Some(embedding)) if !self.is_open.load(Ordering::Acquire) => {
+                match VectorFile::read(folder.join("vectors.bin"), embedding, each) {
+                    Ok(mut opened) => {
+                        opened.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
+                        opened.release();
+                        *file = Some(opened);
+                    }
+                    Err(error) => self.warn(format!("recall is lexical only: {error}")),
+                }
+            }
+            _ => {}
         }
+        live.vectors = match *file {
+            Some(_) => Some(rows),
+            // Vectors that are in no file are dropped when rows are renumbered.
+            None => self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions())),
+        };
     }
 
     /// Computes missing hash vectors, if an archive was made without vectors or its vector file was

@@ -83,7 +83,7 @@ impl Rows {
     }
 
     /// Returns the slot of a row's vector.
-    pub fn slot(&self, row: u32) -> Option<usize> {
+    fn slot(&self, row: u32) -> Option<usize> {
         self.slots.get(row as usize).filter(|slot| **slot != NONE).map(|slot| *slot as usize)
     }
 
@@ -112,7 +112,7 @@ impl Rows {
     }
 
     /// Returns the row of a vector.
-    pub fn row(&self, slot: usize) -> Option<u32> {
+    fn row(&self, slot: usize) -> Option<u32> {
         self.rows.get(slot).copied()
     }
 

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 /// Up to this many vectors, a query is compared with each: it takes no longer than finding candidates.
 pub const EXACT_UP_TO: usize = 2 * CANDIDATES;
 
-/// The minimum number of candidates (docs/memory.md has what it misses).
+/// The minimum number of candidates.
 const CANDIDATES: usize = 2_048;
 
 /// Of more vectors, more are candidates: one in 128.
@@ -16,7 +16,7 @@ const ONE_IN: usize = 128;
 const PER_THREAD: usize = 250_000;
 
 /// The signs of vectors of equal length, in the order in which they were added.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Signs {
     /// The number of words per vector.
     words: usize,

@@ -64,17 +64,21 @@ impl VectorFile {
         Self::open_with(path.into(), embedding, true, &mut |_, _| {})
     }
 
-    /// Opens a file as [`open`](Self::open) does, and [releases](Self::release) its vectors: a million
-    /// take 1.5 GB.
+    /// Opens a file as [`open`](Self::open) does, passes each vector to `each`, and keeps none in
+    /// memory: a million take 1.5 GB. Those of a damaged file are kept until it is rewritten.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub fn open_released(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
-        Self::open_with(path.into(), embedding, false, &mut |_, _| {})
+    pub fn read(
+        path: impl Into<PathBuf>,
+        embedding: Embedding,
+        mut each: impl FnMut(SegmentId, &[f32]),
+    ) -> Result<Self> {
+        Self::open_with(path.into(), embedding, false, &mut each)
     }
 
-    /// Passes each vector to `each`, and keeps those in memory that are not in a sound file.
+    /// Passes each vector to `each`. Unless `hold`, those of a sound file are not kept.
     fn open_with(path: PathBuf, embedding: Embedding, hold: bool, each: Each<'_>) -> Result<Self> {
         let mut vectors = Self {
             path,
@@ -154,8 +158,16 @@ impl VectorFile {
             self.iter().for_each(|(id, vector)| each(id, vector));
             return Ok(());
         }
-        let (path, embedding) = (self.path.clone(), self.embedding.clone());
-        let there = Self::open_with(path, embedding, false, &mut each)?;
+        self.reread_with(false, &mut each)
+    }
+
+    /// Reads the file again, and keeps the vectors that are not in it yet.
+    pub(super) fn reread(&mut self) -> Result<()> {
+        self.reread_with(true, &mut |_, _| {})
+    }
+
+    fn reread_with(&mut self, hold: bool, each: Each<'_>) -> Result<()> {
+        let there = Self::open_with(self.path.clone(), self.embedding.clone(), hold, each)?;
         let new = self.unwritten();
         let faults = std::mem::take(&mut self.faults);
         *self = Self { faults, ..there };
@@ -164,16 +176,6 @@ impl VectorFile {
                 each(id, vector);
             }
         }
-        Ok(())
-    }
-
-    /// Reads the file again, and keeps the vectors that are not in it yet.
-    pub(super) fn reread(&mut self) -> Result<()> {
-        let there = Self::open(&self.path, self.embedding.clone())?;
-        let new = self.unwritten();
-        let faults = std::mem::take(&mut self.faults);
-        *self = Self { faults, ..there };
-        self.place_all(&new);
         Ok(())
     }
 

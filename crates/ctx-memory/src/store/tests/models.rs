@@ -166,15 +166,16 @@ fn a_model_finds_segments_without_a_shared_word() {
     assert!(again.search(&query, Some(&[1.0])).unwrap().is_empty(), "a vector of another model");
 }
 
-/// Returns the best segment for a query: compared with all vectors, then with candidates.
-fn both_ways(memory: &Memory, query: &Query<'_>, vector: &[f32]) -> [SegmentId; 2] {
+/// Returns the segments found for a query, which are the same if it is compared with all vectors and
+/// with candidates.
+fn both_ways(memory: &Memory, query: &Query<'_>, vector: &[f32]) -> Vec<SegmentId> {
     let hits = |exact_up_to: usize| {
         memory.inner.live_mut().exact_up_to = exact_up_to;
         memory.search(query, Some(vector)).unwrap()
     };
     let (all, some) = (hits(usize::MAX), hits(100));
     assert_eq!(all, some);
-    [all[0].id, some[0].id]
+    all.iter().map(|hit| hit.id).collect()
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn candidates_find_the_same_as_a_full_comparison() {
     let shore = segment("s", 1_000, "winter ember 4 at the sea");
     memory.add(std::slice::from_ref(&shore)).unwrap();
     waited(memory.embed()).unwrap();
-    assert_eq!(both_ways(&memory, &query, &[1.0, 0.1]), [shore.id; 2]);
+    assert_eq!(both_ways(&memory, &query, &[1.0, 0.1])[0], shore.id);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn all_vectors_of_a_session_are_compared_in_a_large_store() {
     memory.add(&seas).unwrap();
     waited(memory.embed()).unwrap();
     let query = Query { text: "ocean", session: Some("mine"), limit: 10, now: Timestamp(0) };
-    assert_eq!(both_ways(&memory, &query, &[1.0, 0.5]), [own.id; 2]);
+    assert_eq!(both_ways(&memory, &query, &[1.0, 0.5]), [own.id]);
 }
 
 #[test]

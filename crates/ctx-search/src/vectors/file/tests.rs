@@ -236,7 +236,7 @@ fn vectors_that_are_only_on_disk_survive_a_rewrite_of_the_file() {
 fn a_file_is_read_row_by_row_with_what_others_and_this_process_added() {
     let house = House::new();
     let mut other = house.filled(3);
-    let mut vectors = VectorFile::open_released(house.path(), Embedding::new("hash", 3)).unwrap();
+    let mut vectors = VectorFile::read(house.path(), Embedding::new("hash", 3), |_, _| {}).unwrap();
     assert_eq!((vectors.ids().len(), vectors.iter().count()), (3, 0));
     assert!(other.add(id(5), &[5.0; 3]).unwrap());
     other.commit().unwrap();
@@ -255,7 +255,7 @@ fn a_damaged_file_is_held_until_it_is_rewritten() {
     drop(house.filled(4));
     let bytes = std::fs::read(house.path()).unwrap();
     std::fs::write(house.path(), &bytes[..bytes.len() - 5]).unwrap();
-    let mut vectors = VectorFile::open_released(house.path(), Embedding::new("hash", 3)).unwrap();
+    let mut vectors = VectorFile::read(house.path(), Embedding::new("hash", 3), |_, _| {}).unwrap();
     assert_eq!((vectors.iter().count(), vectors.take_faults().len()), (3, 1));
     assert!(vectors.add(id(9), &[9.0; 3]).unwrap());
     vectors.commit().unwrap();
