@@ -186,7 +186,9 @@ class Room:
         # JSON may contain Unicode line separators, so only split at line feeds.
         texts = (file.read_text().split("\n") for file in files)
         lines = (json.loads(line) for text in texts for line in text[:-1])
-        return [line["record"] for line in lines if "record" in line]
+        # A line is `{"record": ..}`, or `{"next": {"record": ..}}` without the entries of the one before.
+        records = (line.get("next", line).get("record") for line in lines)
+        return [record for record in records if record]
 
 
 def reading(tool, arguments):
