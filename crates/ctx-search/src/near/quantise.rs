@@ -41,16 +41,10 @@ pub(super) fn factor(vector: &[i8]) -> f32 {
 
 /// Returns the dot product of a kept vector and a query of length 1. No sum exceeds 2^31, up to
 /// 260,000 dimensions: their lengths are at most 127 times the square root of these, and 2^15.
+#[inline(always)]
 pub(super) fn product(kept: &[i8], query: &[i16]) -> i32 {
-    // Explicit, because a binary that is optimised for size has no vectorised loops.
-    let ((kept, last), (query, rest)) = (kept.as_chunks(), query.as_chunks::<16>());
-    let products = kept
-        .iter()
-        .zip(query)
-        .map(|(kept, query)| i16x16::from_i8x16(i8x16::new(*kept)).dot(i16x16::new(*query)));
-    let sum = products.fold(i32x8::ZERO, |sum, product| sum + product).reduce_add();
-    let products = last.iter().zip(rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
-    products.fold(sum, i32::wrapping_add)
+    let products = kept.iter().zip(query).map(|(a, b)| i32::from(*a) * i32::from(*b));
+    products.fold(0, i32::wrapping_add)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Vectors by row.
 
+use pulp::{Arch, Simd, WithSimd};
+
 use super::quantise::{bytes, factor, fixed, product};
 use super::signs::Signs;
 use crate::lexical::Scores;
@@ -119,7 +121,7 @@ impl Rows {
     /// Returns rows whose vectors may be near the query, unordered: all up to 2,048, at least 2,048
     /// of more, and at least one in 128.
     pub fn near(&self, query: &Direction) -> impl Iterator<Item = u32> {
-        self.signs.nearest(&query.vector).into_iter().filter_map(|slot| self.row(slot))
+        self.signs.nearest(&query.vector).into_iter().filter_map(|slot| self.row(slot as usize))
     }
 
     /// Returns the vector in a slot.
@@ -130,7 +132,8 @@ impl Rows {
 
     /// Sets the cosines of all rows.
     pub fn all(&self, query: &Direction, cosines: &mut Scores) {
-        (0..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
+        let slots: Vec<u32> = (0..self.rows.len() as u32).collect();
+        Arch::new().dispatch(Cosines { of: self, slots: &slots, query, cosines });
     }
 
     /// Sets the cosines of some rows.
@@ -140,21 +143,38 @@ impl Rows {
         query: &Direction,
         cosines: &mut Scores,
     ) {
-        for row in rows {
-            if let Some(slot) = self.slot(row).filter(|_| !cosines.has(row)) {
-                self.set(slot, query, cosines);
-            }
-        }
+        let slots: Vec<u32> =
+            rows.into_iter().filter_map(|row| self.slot(row)).map(|slot| slot as u32).collect();
+        Arch::new().dispatch(Cosines { of: self, slots: &slots, query, cosines });
     }
 
     /// Returns the cosine of a query and the vector in a slot.
+    #[inline(always)]
     pub(super) fn cosine(&self, slot: usize, query: &Direction) -> Option<f32> {
         Some(product(self.vector(slot)?, &query.fixed) as f32 * self.factors.get(slot)?)
     }
+}
 
-    fn set(&self, slot: usize, query: &Direction, cosines: &mut Scores) {
-        if let (Some(cosine), Some(&row)) = (self.cosine(slot, query), self.rows.get(slot)) {
-            cosines.set(row, cosine);
+/// Sets the cosines of the vectors in some slots; compiled once for each kind of processor.
+struct Cosines<'a> {
+    of: &'a Rows,
+    slots: &'a [u32],
+    query: &'a Direction,
+    cosines: &'a mut Scores,
+}
+
+impl WithSimd for Cosines<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for slot in self.slots {
+            let Some(row) = self.of.row(*slot as usize) else { continue };
+            if !self.cosines.has(row)
+                && let Some(cosine) = self.of.cosine(*slot as usize, self.query)
+            {
+                self.cosines.set(row, cosine);
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The signs of the components of vectors, as bits. Two vectors differ in the fewer signs the smaller
 //! the angle between them is (random hyperplane hashing), and bits are compared 64 at a time.
 
-use std::thread::available_parallelism;
+use std::panic::resume_unwind;
+use std::thread::{ScopedJoinHandle, available_parallelism};
+
+use pulp::{Arch, Simd, WithSimd};
 
 /// Up to this many vectors, a query is compared with each: it takes no longer than finding candidates.
 pub const EXACT_UP_TO: usize = 2 * CANDIDATES;
@@ -11,6 +14,9 @@ const CANDIDATES: usize = 2_048;
 
 /// Of more vectors, more are candidates: one in 128.
 const ONE_IN: usize = 128;
+
+/// The number of vectors that are compared before the nearest of them are kept.
+const BLOCK: usize = 1_024;
 
 /// A thread compares a query with this many vectors, or more, in about a millisecond.
 const PER_THREAD: usize = 250_000;
@@ -32,47 +38,112 @@ impl Signs {
         self.bits.extend(of(vector));
     }
 
-    /// Returns the slots of the vectors whose signs differ least from those of a query: at least
-    /// `CANDIDATES`, if there are that many, or one in `ONE_IN`. Of those that differ equally, all
-    /// are returned.
-    pub(super) fn nearest(&self, query: &[f32]) -> Vec<usize> {
+    /// Returns the slots of the vectors whose signs differ least from those of a query, in order: at
+    /// least `CANDIDATES`, if there are that many, or one in `ONE_IN`. Of those that differ equally,
+    /// all are returned.
+    pub(super) fn nearest(&self, query: &[f32]) -> Vec<u32> {
         let query: Vec<u64> = of(query).collect();
         let vectors = self.bits.len() / self.words.max(1);
         let wanted = CANDIDATES.max(vectors / ONE_IN);
-        let mut differences = vec![0; vectors];
         let threads =
             (vectors / PER_THREAD + 1).min(available_parallelism().map_or(1, usize::from));
         let share = vectors.div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let parts = differences.chunks_mut(share);
-            let mut parts = parts.zip(self.bits.chunks((share * self.words).max(1)));
-            let first = parts.next();
-            for (differences, bits) in parts {
-                let query = &query;
-                scope.spawn(move || compare(bits, query, differences));
-            }
-            if let Some((differences, bits)) = first {
-                compare(bits, &query, differences);
-            }
+        let nearest = |(bits, first): (&[u64], u32)| Nearest::of(bits, &query, wanted, first);
+        let found = std::thread::scope(|scope| {
+            let firsts = (0u32..).step_by(share);
+            let mut parts = self.bits.chunks((share * self.words).max(1)).zip(firsts);
+            let own = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || nearest(part))).collect();
+            let joined = |thread: ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+            };
+            let own = own.map_or_else(|| Nearest::new(&query, wanted), nearest);
+            others.into_iter().map(joined).fold(own, Nearest::and)
         });
-        let mut counts = vec![0; 64 * self.words + 1];
-        differences.iter().for_each(|difference| counts[usize::from(*difference)] += 1);
-        let mut within = 0;
-        let most = counts.iter().position(|count| {
-            within += count;
-            within >= wanted
-        });
-        let most = most.unwrap_or(counts.len());
-        let near = |(_, apart): &(usize, u16)| usize::from(*apart) <= most;
-        (0..).zip(differences).filter(near).map(|(slot, _)| slot).collect()
+        found.into_slots()
     }
 }
 
-/// Counts the signs that differ between a query and each vector.
-fn compare(bits: &[u64], query: &[u64], differences: &mut [u16]) {
-    for (bits, difference) in bits.chunks_exact(query.len().max(1)).zip(differences) {
-        let apart: u32 = bits.iter().zip(query).map(|(a, b)| (a ^ b).count_ones()).sum();
-        *difference = u16::try_from(apart).unwrap_or(u16::MAX);
+/// The vectors that differ least from a query, of those that were compared with it.
+struct Nearest {
+    wanted: usize,
+    /// Slots, and in how many signs each differs. Some differ in more than `most`.
+    found: Vec<(u32, u16)>,
+    /// How many vectors differ in each number of signs.
+    counts: Vec<usize>,
+    /// At least `wanted` vectors differ in at most this many signs, or all do.
+    most: usize,
+}
+
+impl Nearest {
+    fn new(query: &[u64], wanted: usize) -> Self {
+        let counts = vec![0; 64 * query.len() + 1];
+        Self { wanted, found: Vec::with_capacity(wanted), most: counts.len(), counts }
+    }
+
+    /// Compares a query with vectors, the first of which has the slot `first`.
+    fn of(bits: &[u64], query: &[u64], wanted: usize, first: u32) -> Self {
+        let mut nearest = Self::new(query, wanted);
+        let (mut differences, arch) = ([0; BLOCK], Arch::new());
+        let blocks = bits.chunks((BLOCK * query.len()).max(1));
+        for (block, first) in blocks.zip((first..).step_by(BLOCK)) {
+            let vectors = block.len() / query.len().max(1);
+            let differences = &mut differences[..vectors];
+            arch.dispatch(Compare { bits: block, query, differences });
+            nearest.add(differences, first);
+        }
+        nearest
+    }
+
+    fn add(&mut self, differences: &[u16], first: u32) {
+        differences.iter().for_each(|apart| self.counts[usize::from(*apart)] += 1);
+        self.narrow();
+        let near = |(_, apart): &(u32, u16)| usize::from(*apart) <= self.most;
+        self.found.extend((first..).zip(differences.iter().copied()).filter(near));
+    }
+
+    /// Updates `most`: the more vectors were compared, the fewer differences are enough.
+    fn narrow(&mut self) {
+        let mut within = 0;
+        let enough = self.counts.iter().position(|count| {
+            within += count;
+            within >= self.wanted
+        });
+        self.most = enough.unwrap_or(self.counts.len());
+    }
+
+    /// Adds vectors with higher slots.
+    fn and(mut self, other: Self) -> Self {
+        self.found.extend(other.found);
+        self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
+        self.narrow();
+        self
+    }
+
+    fn into_slots(self) -> Vec<u32> {
+        let near = self.found.into_iter().filter(|(_, apart)| usize::from(*apart) <= self.most);
+        near.map(|(slot, _)| slot).collect()
+    }
+}
+
+/// Counts the signs that differ between a query and each vector; compiled once for each kind of
+/// processor.
+struct Compare<'a> {
+    bits: &'a [u64],
+    query: &'a [u64],
+    differences: &'a mut [u16],
+}
+
+impl WithSimd for Compare<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let vectors = self.bits.chunks_exact(self.query.len().max(1));
+        for (bits, difference) in vectors.zip(self.differences) {
+            let apart: u32 = bits.iter().zip(self.query).map(|(a, b)| (a ^ b).count_ones()).sum();
+            *difference = u16::try_from(apart).unwrap_or(u16::MAX);
+        }
     }
 }
 
@@ -142,11 +213,11 @@ mod tests {
         let all: Vec<Vec<f32>> = (0..2 * PER_THREAD + 3).map(|_| vector()).collect();
         all.iter().for_each(|vector| signs.add(vector));
         let near = signs.nearest(&all[PER_THREAD + 9]);
-        let same = |slot: &usize| of(&all[*slot]).eq(of(&all[PER_THREAD + 9]));
+        let same = |slot: &u32| of(&all[*slot as usize]).eq(of(&all[PER_THREAD + 9]));
         assert!(near.len() >= CANDIDATES && near.is_sorted());
         assert_eq!(
             near.iter().filter(|slot| same(slot)).count(),
-            (0..all.len()).filter(same).count()
+            (0..all.len() as u32).filter(same).count()
         );
     }
 
