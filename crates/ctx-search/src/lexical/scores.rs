@@ -89,12 +89,14 @@ impl Scores {
         }
     }
 
-    /// Returns the rows that have a score in either set, in order.
-    pub(crate) fn rows_with(&self, other: &Self) -> Vec<u32> {
+    /// Returns the rows with at least this score, or with a score in the other set, in order.
+    pub(crate) fn rows_from(&self, least: f32, other: &Self) -> Vec<u32> {
         let mut rows = Vec::new();
         for word in 0..self.marks.len().max(other.marks.len()) {
             let of = |scores: &Self| scores.marks.get(word).copied().unwrap_or_default();
-            rows.extend(bits(word, of(self) | of(other)));
+            let others = of(other);
+            let counts = |row: &u32| others >> (row % 64) & 1 == 1 || self.get(*row) >= least;
+            rows.extend(bits(word, of(self) | others).filter(counts));
         }
         rows
     }
@@ -146,13 +148,21 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_a_score_in_either_set_are_returned() {
+    fn rows_with_enough_score_or_a_score_in_the_other_set_are_returned() {
         let (mut one, mut two) = (Scores::default(), Scores::default());
         one.reset(10);
         two.reset(300);
         one.set(3, 1.0);
+        one.set(7, 0.5);
         two.set(3, 1.0);
         two.set(299, 1.0);
-        assert_eq!((one.rows_with(&two), two.rows_with(&one)), (vec![3, 299], vec![3, 299]));
+        assert_eq!(
+            (one.rows_from(0.0, &two), two.rows_from(0.0, &one)),
+            (vec![3, 7, 299], vec![3, 7, 299])
+        );
+        assert_eq!(
+            (one.rows_from(0.6, &two), two.rows_from(2.0, &one)),
+            (vec![3, 299], vec![3, 7])
+        );
     }
 }

@@ -1,10 +1,8 @@
 //! Vectors as integers.
 //!
 //! A kept vector is one byte per component, its largest component 127; a cosine to it is off by less
-//! than one in a thousand. A query has 16 bits per component. Integers are multiplied and added eight
-//! at a time on every machine, with the same sum on each.
-
-use wide::{i8x16, i16x16, i32x8};
+//! than one in a thousand. A query has 16 bits per component. A sum of integers is the same on every
+//! machine, in whatever order they are added.
 
 /// The largest component of a kept vector.
 const LARGEST: f32 = 127.0;

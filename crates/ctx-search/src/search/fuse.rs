@@ -1,8 +1,6 @@
 //! Combines two rankings.
 
 use super::Fusion;
-use crate::lexical::Scores;
-
 /// The constant of reciprocal rank fusion, as published.
 const RRF_K: f32 = 60.0;
 
@@ -21,15 +19,10 @@ pub fn min_max(scores: &mut [f32]) {
     }
 }
 
-/// Scales the scores so that the best becomes 1. For scores where 0 means no match: only those stay
-/// 0.
-pub(super) fn to_best(scores: &mut Scores) {
-    let most = scores.iter().map(|(_, score)| score).filter(|score| score.is_finite());
-    let most = most.fold(0.0, f32::max);
-    scores.update(|_, score| {
-        let counts = most > 0.0 && score.is_finite();
-        *score = if counts { *score / most } else { 0.0 };
-    });
+/// Scales a score so that the best, `most`, becomes 1. For scores where 0 means no match: only that
+/// stays 0.
+pub(super) fn of_most(score: f32, most: f32) -> f32 {
+    if most > 0.0 && score.is_finite() { score / most } else { 0.0 }
 }
 
 /// Combines lexical and vector scores of 0 to 1. `weight` is the weight of the vectors.
@@ -80,15 +73,11 @@ mod tests {
 
     #[test]
     fn every_match_stays_above_every_non_match() {
-        let best = |values: &[f32]| -> Vec<f32> {
-            let mut scores = Scores::default();
-            scores.reset(values.len());
-            (0..).zip(values).for_each(|(row, value)| scores.set(row, *value));
-            to_best(&mut scores);
-            scores.iter().map(|(_, score)| score).collect()
-        };
-        assert_eq!(best(&[0.0, 2.0, 4.0, f32::NAN]), [0.0, 0.5, 1.0, 0.0]);
-        assert_eq!(best(&[0.0, 0.0]), [0.0, 0.0]);
+        assert_eq!(
+            [0.0, 2.0, 4.0, f32::NAN].map(|score| of_most(score, 4.0)),
+            [0.0, 0.5, 1.0, 0.0]
+        );
+        assert_eq!(of_most(0.0, 0.0), 0.0);
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ctx_core::Timestamp;
 
 use super::buffers::{BufferPool, SearchBuffers};
-use super::fuse::{fuse, min_max, to_best};
+use super::fuse::{fuse, min_max, of_most};
 use super::head::lexical_head;
 use super::query::terms_of;
-use super::speaker::{Speaker, Speakers};
+use super::speaker::{Speaker, Speakers, least_weight};
 use super::spread::{share_best, spread};
-use super::top::top;
+use super::top::{top, top_rows};
 use super::turns::Turns;
-use super::{Hit, Query, ScoreParts, SearchSettings, work};
+use super::{Fusion, Hit, Query, ScoreParts, SearchSettings, work};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 
@@ -92,9 +92,10 @@ impl SearchIndex {
             fill(lexical, cosines);
             self.leave_out(cosines, query.session);
         }
-        // From here on only these rows matter: the others share no word and are not near.
-        let rows = lexical.rows_with(cosines);
-        let lexical: Vec<f32> = rows.iter().map(|row| lexical.get(*row)).collect();
+        // From here on only these rows matter: the others are not near, and share too few words.
+        let (most, least) = self.bounds(lexical, query.limit);
+        let rows = lexical.rows_from(least, cosines);
+        let lexical: Vec<f32> = rows.iter().map(|row| of_most(lexical.get(*row), most)).collect();
         let cosine = |row: u32| if cosines.has(row) { cosines.get(row) } else { f32::NAN };
         let mut vector = Vec::new();
         let mut total = match vectors {
@@ -138,7 +139,20 @@ impl SearchIndex {
         pieces as f32 >= LONG * self.row_count() as f32
     }
 
-    /// Computes the lexical scores, 0 to 1, and the BM25 scores they are based on.
+    /// Returns the best lexical score, and the lowest of a row that can be among the best `limit`
+    /// without a vector: a speaker's weight may halve the score of another row, and not more.
+    fn bounds(&self, lexical: &Scores, limit: usize) -> (f32, f32) {
+        let best = top_rows(lexical.iter(), limit.max(1), 0.0);
+        let score = |row: Option<&u32>| row.map_or(0.0, |row| lexical.get(*row));
+        let is_by_score = self.settings.fusion == Fusion::Weighted
+            && self.settings.daily_decay >= 1.0
+            && !self.speakers.is_work();
+        let last = limit.checked_sub(1).and_then(|last| best.get(last)).filter(|_| is_by_score);
+        // Rounding must not exclude a row.
+        (score(best.first()), 0.999 * least_weight(&self.settings) * score(last))
+    }
+
+    /// Computes the lexical scores, and the BM25 scores they are based on.
     fn score_words(&self, room: &mut SearchBuffers, terms: &[QueryTerm], session: Option<&str>) {
         let settings = &self.settings;
         let SearchBuffers { pieces, bm25, lexical, .. } = room;
@@ -154,7 +168,6 @@ impl SearchIndex {
         }
         share_best(lexical, &self.turns, settings.session_share);
         self.leave_out(lexical, session);
-        to_best(lexical);
     }
 
     /// Removes the scores of removed rows, and of rows outside `session` if one is given.
@@ -279,6 +292,34 @@ mod tests {
         let limited = Query { limit: 4, ..query("same") };
         assert_eq!(rows(&index.search(&limited, None)), [0, 1, 2, 3]);
         assert!(index.search(&Query { limit: 0, ..limited }, None).is_empty());
+    }
+
+    #[test]
+    fn a_limit_does_not_change_the_best() {
+        let mut index = SearchIndex::new(SearchSettings::default());
+        let words = ["beagle", "garden", "rain", "piano", "Ann", "kitchen", "street", "window"];
+        for row in 0..500u32 {
+            let said = (0..1 + row % 5).map(|nth| words[(row * (nth + 3) % 8) as usize]);
+            let (session, by) = (format!("s{}", row % 17), ["Ann", "Bob"][row as usize % 2]);
+            let said = segment(row.into(), &session, by, &said.collect::<Vec<_>>().join(" "));
+            let role = if row % 3 == 0 { Role::User } else { Role::Assistant };
+            index.add(&Segment { role, ..said });
+        }
+        let near = |_: &Scores, cosines: &mut Scores| {
+            (0..500).step_by(7).for_each(|row| cosines.set(row, (row % 91) as f32 / 91.0));
+        };
+        for vectors in [None, Some((0.3, &near as &dyn Fn(&Scores, &mut Scores)))] {
+            for text in ["beagle garden", "what did Ann say about rain?", "piano"] {
+                let best = |limit| {
+                    let hits = index.search(&Query { limit, ..query(text) }, vectors);
+                    hits.iter().map(|hit| (hit.id, hit.score)).collect::<Vec<_>>()
+                };
+                let all = best(500);
+                for limit in [1, 5, 20] {
+                    assert_eq!(best(limit), all[..limit], "{text}");
+                }
+            }
+        }
     }
 
     #[test]

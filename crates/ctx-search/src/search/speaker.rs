@@ -123,6 +123,11 @@ impl Speakers {
     }
 }
 
+/// Returns a weight that no speaker's is below.
+pub(super) fn least_weight(settings: &SearchSettings) -> f32 {
+    share(settings.reply_weight) * share(settings.other_speakers)
+}
+
 fn share(value: f32) -> f32 {
     if value.is_nan() { 1.0 } else { value.clamp(0.0, 1.0) }
 }
