@@ -21,6 +21,9 @@ pub use log::group_commit::{GroupCommit, recover_journals};
 pub use log::{LogFile, Medium, OsMedium, first_line};
 pub use newer::{is_newer, newer};
 
+/// The most bytes that [`read_at`] reserves before it has read any: 1 MiB.
+const RESERVED: u64 = 1 << 20;
+
 /// Creates an error for a failed `operation` on `path`. The system's error is its source.
 pub fn io_error(operation: impl Into<Cow<'static, str>>, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
@@ -144,7 +147,8 @@ fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
 /// Reads up to `most` bytes from `start`; fewer if the file ends earlier. Moves the cursor to the
 /// end of the bytes read.
 pub fn read_at(mut file: &File, start: u64, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // One call reads them: a vector without space is filled 32 bytes at first. `most` may be wrong.
+    let mut bytes = Vec::with_capacity(most.min(RESERVED) as usize);
     file.seek(SeekFrom::Start(start))?;
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)

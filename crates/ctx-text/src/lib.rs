@@ -1,5 +1,5 @@
 //! Text analysis: [`read`] splits a text once into blocks, sentences and spans; [`WordList`]s are data; the
-//! [`Terms`] of a text are used by the lexical index, the facts and the trimming.
+//! terms of a text ([`each_term`]) are used by the lexical index, the facts and the trimming.
 //!
 //! | in the text | terms |
 //! |---|---|
@@ -34,7 +34,7 @@ pub use gist::{Gist, gist};
 pub use injected::without_injected;
 pub use plain::{collapsed, without_case};
 pub use reading::{Block, BlockKind, Reading, Sentence, read};
-pub use scan::{Term, TermKind, Terms};
+pub use scan::{Term, TermKind, each_term};
 pub use sentences::{Bullet, bullet, clip, sentences};
 pub use span::{
     NormalForm, Number, Span, SpanKind, day_len, is_time, joins, normal_form, number, spans,

@@ -1,5 +1,7 @@
 //! Extracts the terms of a text in one pass.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::WordList;
 use crate::fold::{fold, is_cjk};
 use crate::word::{Stems, camel_ends};
@@ -35,20 +37,36 @@ pub struct Term<'a> {
     pub kind: TermKind,
 }
 
+/// The scanners that are not in use. They know the stems of the words that they have read, and most
+/// words of a text were in earlier ones.
+static IDLE: Mutex<Vec<Scanner>> = Mutex::new(Vec::new());
+
+/// The number of idle scanners that are kept. More than this many threads that scan at once are
+/// rare.
+const KEPT: usize = 8;
+
+/// Passes the terms of `text` to `each`, in order; a whole name follows its parts.
+pub fn each_term(text: &str, each: impl FnMut(Term<'_>)) {
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut scanner = idle().pop().unwrap_or_default();
+    scanner.each(text, each);
+    let mut idle = idle();
+    if idle.len() < KEPT {
+        idle.push(scanner);
+    }
+}
+
 /// Extracts terms, reusing its buffers between texts.
 #[derive(Default)]
-pub struct Terms {
+struct Scanner {
     stems: Stems,
     /// The current run: words and what joins them, folded, case preserved.
     run: String,
     lower: String,
 }
 
-ctx_core::partial_debug!(Terms, it);
-
-impl Terms {
-    /// Passes the terms of `text` to `each`, in order; a whole name follows its parts.
-    pub fn each(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
+impl Scanner {
+    fn each(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
         let mut pair = Pair::default();
         self.run.clear();
         for c in text.chars() {
@@ -205,7 +223,7 @@ mod tests {
 
     fn terms(text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        Terms::default().each(text, |term| out.push(term.text.to_owned()));
+        each_term(text, |term| out.push(term.text.to_owned()));
         out
     }
 
@@ -240,7 +258,7 @@ mod tests {
     #[test]
     fn the_kind_tells_words_that_say_nothing_and_whole_names() {
         let mut kinds = Vec::new();
-        Terms::default().each("when a_b", |term| kinds.push(term.kind));
+        each_term("when a_b", |term| kinds.push(term.kind));
         assert_eq!(
             kinds,
             [TermKind::Stop, TermKind::Stop, TermKind::Word, TermKind::Whole],
@@ -252,7 +270,7 @@ mod tests {
     fn no_term_is_longer_than_the_limit() {
         let hostile = format!("{} {}", "a/".repeat(100_000), "é_".repeat(5_000));
         let long = ["x".repeat(100_000), "ß".repeat(999), "İ".repeat(999), hostile].join(" ");
-        Terms::default().each(&long, |term| {
+        each_term(&long, |term| {
             assert!(!term.text.is_empty() && term.text.len() <= LONGEST_TERM);
         });
         let one = terms(&"x".repeat(100_000));

@@ -21,7 +21,6 @@ use crate::rows::Rows;
 use crate::settings::Cut;
 use crate::walk::{Skipped, Walked, WalkedFile, walk};
 use ctx_search::index::{Batch, DiskIndex, Piece, WriteOutcome, key_of};
-use ctx_text::Terms;
 
 /// The number of bytes of text written per batch. Written batches stay if the next one is
 /// interrupted.
@@ -212,7 +211,6 @@ struct UpdateRun<'a> {
     /// Whether the list on disk is outdated.
     is_changed: bool,
     is_ended: bool,
-    scanner: Terms,
 }
 
 impl<'a> UpdateRun<'a> {
@@ -238,7 +236,6 @@ impl<'a> UpdateRun<'a> {
             at: Progress { done: 0, all },
             progress,
             is_ended: false,
-            scanner: Terms::default(),
         }
     }
 
@@ -351,7 +348,7 @@ impl<'a> UpdateRun<'a> {
             let key = key_of(text.hash.chunk(&self.cut, &path, nth));
             // A restored file may already be in the index.
             if !present.contains(&key) {
-                Piece::each(&mut self.scanner, key, &path, chunk.text, sink)?;
+                Piece::each(key, &path, chunk.text, sink)?;
             }
         }
         let chunks = made.iter().map(|chunk| chunk.lines).collect();

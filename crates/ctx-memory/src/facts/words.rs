@@ -1,6 +1,6 @@
 //! The words by which facts are compared and indexed.
 
-use ctx_text::{TermKind, Terms, WordList};
+use ctx_text::{TermKind, WordList, each_term};
 use std::borrow::Cow;
 
 /// Chinese function words: a run of characters is split at them.
@@ -9,7 +9,7 @@ static CJK_STOP: WordList = WordList::new("stop_anywhere");
 /// Returns the content [terms](ctx_text) of a text, deduplicated and sorted.
 pub(crate) fn word_set(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    Terms::default().each(&without_cjk_stops(text), |term| {
+    each_term(&without_cjk_stops(text), |term| {
         if term.kind != TermKind::Stop {
             words.push(term.text.to_owned());
         }

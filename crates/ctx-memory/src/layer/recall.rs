@@ -1,5 +1,6 @@
 //! The recall block.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{
@@ -74,7 +75,8 @@ impl Layer for Recall {
         let staying = if self.replaces_earlier() { &[][..] } else { &shown.blocks };
         let live = view.nodes().iter().filter(|node| node.is_live());
         let of_blocks = staying.iter().flat_map(|block| block.entries.iter().cloned());
-        let visible = live.map(|node| node.entry().id().clone()).chain(of_blocks).collect();
+        let mut visible = HashSet::with_capacity(view.len());
+        visible.extend(live.map(|node| node.entry().id().clone()).chain(of_blocks));
         let (memory, settings) = (self.memory.clone(), &self.config.recall);
         let request = RecallRequest {
             query: String::new(),

@@ -13,7 +13,6 @@ use super::load::Shared;
 use ctx_search::SegmentId;
 use ctx_search::index::{Batch, DiskIndex, Piece, WriteOutcome, index_folder, key_of};
 use ctx_search::search::lexical_head;
-use ctx_text::Terms;
 
 /// The maximum number of segments per write; each batch can be searched after its commit.
 const CHUNK: usize = 50_000;
@@ -234,18 +233,11 @@ impl Indexer {
             return Err(Error::new(ErrorKind::NotFound, "the lexical index is missing"));
         };
         let size = if work.ids.len() > LARGE { Batch::Large } else { Batch::Small };
-        let mut scanner = Terms::default();
         disk.write(size, stored.version(), |sink| {
             for ids in work.ids.chunks(256) {
                 for segment in inner.get(ids)?.into_iter().flatten() {
                     let head = lexical_head(&segment);
-                    Piece::each(
-                        &mut scanner,
-                        key_of(segment.id),
-                        &head,
-                        &segment.content,
-                        &mut *sink,
-                    )?;
+                    Piece::each(key_of(segment.id), &head, &segment.content, &mut *sink)?;
                 }
             }
             Ok(())

@@ -1,10 +1,9 @@
 //! Finds texts that were derived from erased messages.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::HashSet;
 
-use ctx_text::{TermKind, Terms, without_case};
+use ctx_text::{TermKind, each_term, without_case};
 
 /// Minimum word length: shorter words do not show where a line comes from.
 const SHORTEST: usize = 3;
@@ -103,14 +102,13 @@ fn decode_unicode_escape(text: &str) -> Option<(char, usize)> {
 #[derive(Default)]
 pub(super) struct OnlyInErased {
     words: HashSet<String>,
-    terms: RefCell<Terms>,
 }
 
 impl OnlyInErased {
     /// Adds the words of an erased message.
     pub(super) fn add_erased(&mut self, text: &str) {
         let words = &mut self.words;
-        self.terms.get_mut().each(text, |term| {
+        each_term(text, |term| {
             if is_distinctive(term.text, term.kind) && !words.contains(term.text) {
                 words.insert(term.text.to_owned());
             }
@@ -120,7 +118,7 @@ impl OnlyInErased {
     /// Adds the words of a remaining message.
     pub(super) fn add_remaining(&mut self, text: &str) {
         let words = &mut self.words;
-        self.terms.get_mut().each(text, |term| {
+        each_term(text, |term| {
             words.remove(term.text);
         });
     }
@@ -128,9 +126,7 @@ impl OnlyInErased {
     /// Whether a text contains such a word.
     pub(super) fn are_in(&self, text: &str) -> bool {
         let mut found = false;
-        if let Ok(mut terms) = self.terms.try_borrow_mut() {
-            terms.each(text, |term| found |= self.words.contains(term.text));
-        }
+        each_term(text, |term| found |= self.words.contains(term.text));
         found
     }
 }

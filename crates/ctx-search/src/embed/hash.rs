@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use ctx_core::{Embedder, Result};
 
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// The length of the vectors. all-MiniLM-L6-v2 has the same length, so a store can change between
 /// the two.
@@ -22,7 +22,7 @@ impl HashEmbedder {
     #[must_use]
     pub fn vector(self, text: &str) -> Vec<f32> {
         let mut vector = vec![0f32; DIMENSIONS];
-        Terms::default().each(text, |term| {
+        each_term(text, |term| {
             if term.kind == TermKind::Word {
                 let hash = fnv1a(term.text);
                 let sign = if hash >> 63 == 0 { 1.0 } else { -1.0 };

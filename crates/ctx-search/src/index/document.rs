@@ -8,7 +8,7 @@ use tantivy::schema::{
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use crate::lexical::pieces;
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// The name of the column with the key of each document's segment.
 pub(super) const KEY: &str = "key";
@@ -52,7 +52,6 @@ impl Piece {
     /// Passes the pieces of a segment to `each`, up to its first error. `head` is put before each
     /// piece, as in [`crate::lexical::Delta::add`].
     pub fn each(
-        scanner: &mut Terms,
         key: u64,
         head: &str,
         text: &str,
@@ -61,7 +60,7 @@ impl Piece {
         for piece in pieces(text) {
             let (mut length, mut tokens) = (0, Vec::new());
             for part in [head, piece] {
-                scanner.each(part, |term| {
+                each_term(part, |term| {
                     length += u64::from(term.kind != TermKind::Whole);
                     // Positions are not stored.
                     let text = term.text.to_owned();

@@ -5,16 +5,14 @@ use ctx_core::ErrorKind;
 
 use super::*;
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, score};
-use ctx_text::Terms;
 
 const TEXTS: [&str; 4] =
     ["cat dog", "dog dog bird fish", "bird: src/main.rs", "the dog sleeps in the garden"];
 
 fn write(index: &DiskIndex, seen: u64, rows: std::ops::Range<usize>) -> WriteOutcome {
-    let mut scanner = Terms::default();
     let written = index.write(Batch::Small, seen, |sink| {
         for row in rows {
-            Piece::each(&mut scanner, row as u64, "", TEXTS[row], sink)?;
+            Piece::each(row as u64, "", TEXTS[row], sink)?;
         }
         Ok(())
     });
@@ -64,10 +62,9 @@ fn a_segment_has_the_same_score_on_disk_as_in_memory() {
 fn a_term_in_more_pieces_than_a_block_has_is_found_in_all_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let index = DiskIndex::open(folder.path()).unwrap();
-    let mut scanner = Terms::default();
     index
         .write(Batch::Large, snapshot(&index).version(), |sink| {
-            (0..300).try_for_each(|key| Piece::each(&mut scanner, key, "", "same", sink))
+            (0..300).try_for_each(|key| Piece::each(key, "", "same", sink))
         })
         .unwrap();
     let snapshot = snapshot(&index);
@@ -108,9 +105,8 @@ fn two_concurrent_writers_write_nothing_twice() {
 fn a_write_that_fails_half_way_is_not_in_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let index = DiskIndex::open(folder.path()).unwrap();
-    let mut scanner = Terms::default();
     let failed = index.write(Batch::Small, snapshot(&index).version(), |sink| {
-        Piece::each(&mut scanner, 0, "", "dog", sink)?;
+        Piece::each(0, "", "dog", sink)?;
         Err(ctx_core::Error::new(ErrorKind::Cancelled, "enough"))
     });
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
@@ -158,8 +154,6 @@ fn a_snapshot_outlives_its_index() {
     assert_eq!(scores(&[&snapshot]), before);
     assert!(!snapshot.is_damaged());
     let seen = snapshot.version();
-    let mut scanner = Terms::default();
-    let lost =
-        index.write(Batch::Small, seen, |sink| Piece::each(&mut scanner, 9, "", "dog", sink));
+    let lost = index.write(Batch::Small, seen, |sink| Piece::each(9, "", "dog", sink));
     assert!(lost.is_err(), "{lost:?}");
 }

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use super::{Corpus, Posting, Postings, QueryTerm, pieces};
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// Postings in memory: the segments added since the index on disk was written, or all of a small
 /// store.
@@ -13,7 +13,6 @@ pub struct Delta {
     postings: Vec<Vec<Posting>>,
     owners: Vec<u32>,
     words: u64,
-    scanner: Terms,
     /// Term counts of the piece being added; cleared after each.
     counts: HashMap<u32, u16>,
     /// Whether other terms than those in `terms` only count in the length of a piece.
@@ -51,8 +50,8 @@ impl Delta {
     }
 
     fn count(&mut self, text: &str, length: &mut u64) {
-        let Self { terms, postings, scanner, counts, is_closed, .. } = self;
-        scanner.each(text, |term| {
+        let Self { terms, postings, counts, is_closed, .. } = self;
+        each_term(text, |term| {
             // A whole name is a term, but does not count in the length of the piece.
             *length += u64::from(term.kind != TermKind::Whole);
             let id = match terms.get(term.text) {

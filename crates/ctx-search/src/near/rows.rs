@@ -133,7 +133,7 @@ impl Rows {
     /// Sets the cosines of all rows.
     pub fn all(&self, query: &Direction, cosines: &mut Scores) {
         let slots: Vec<u32> = (0..self.rows.len() as u32).collect();
-        Arch::new().dispatch(Cosines { of: self, slots: &slots, query, cosines });
+        self.compare(&slots, query, cosines);
     }
 
     /// Sets the cosines of some rows.
@@ -143,9 +143,14 @@ impl Rows {
         query: &Direction,
         cosines: &mut Scores,
     ) {
-        let slots: Vec<u32> =
-            rows.into_iter().filter_map(|row| self.slot(row)).map(|slot| slot as u32).collect();
-        Arch::new().dispatch(Cosines { of: self, slots: &slots, query, cosines });
+        let slots = rows.into_iter().filter_map(|row| self.slot(row)).map(|slot| slot as u32);
+        self.compare(&slots.collect::<Vec<_>>(), query, cosines);
+    }
+
+    /// Sets the cosines of the vectors in some slots. It is not generic: as part of another crate it
+    /// would be optimised as that one is.
+    fn compare(&self, slots: &[u32], query: &Direction, cosines: &mut Scores) {
+        Arch::new().dispatch(Cosines { of: self, slots, query, cosines });
     }
 
     /// Returns the cosine of a query and the vector in a slot.
@@ -155,7 +160,7 @@ impl Rows {
     }
 }
 
-/// Sets the cosines of the vectors in some slots; compiled once for each kind of processor.
+/// A comparison of vectors with a query, compiled for each kind of processor.
 struct Cosines<'a> {
     of: &'a Rows,
     slots: &'a [u32],

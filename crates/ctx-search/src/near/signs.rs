@@ -126,8 +126,7 @@ impl Nearest {
     }
 }
 
-/// Counts the signs that differ between a query and each vector; compiled once for each kind of
-/// processor.
+/// A comparison of the signs of vectors with those of a query, compiled for each kind of processor.
 struct Compare<'a> {
     bits: &'a [u64],
     query: &'a [u64],
@@ -139,12 +138,40 @@ impl WithSimd for Compare<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        let vectors = self.bits.chunks_exact(self.query.len().max(1));
-        for (bits, difference) in vectors.zip(self.differences) {
-            let apart: u32 = bits.iter().zip(self.query).map(|(a, b)| (a ^ b).count_ones()).sum();
-            *difference = u16::try_from(apart).unwrap_or(u16::MAX);
+        // A loop of known length is several times as fast: 384, 512, 768 and 1,024 dimensions.
+        match self.query.len() {
+            6 => self.each::<6>(),
+            8 => self.each::<8>(),
+            12 => self.each::<12>(),
+            16 => self.each::<16>(),
+            length => {
+                let vectors = self.bits.chunks_exact(length.max(1));
+                for (bits, to) in vectors.zip(self.differences) {
+                    *to = differences(bits, self.query);
+                }
+            }
         }
     }
+}
+
+impl Compare<'_> {
+    #[inline(always)]
+    fn each<const WORDS: usize>(self) {
+        let (Some(query), (vectors, _)) = (self.query.first_chunk(), self.bits.as_chunks()) else {
+            return;
+        };
+        for (bits, to) in vectors.iter().zip(self.differences) {
+            *to = differences::<[u64; WORDS]>(bits, query);
+        }
+    }
+}
+
+/// Counts the signs that differ.
+#[inline(always)]
+fn differences<V: AsRef<[u64]> + ?Sized>(one: &V, other: &V) -> u16 {
+    let both = one.as_ref().iter().zip(other.as_ref());
+    let differ: u32 = both.map(|(a, b)| (a ^ b).count_ones()).sum();
+    u16::try_from(differ).unwrap_or(u16::MAX)
 }
 
 /// Returns the signs of a vector: a bit is set if the component is positive.

@@ -4,7 +4,7 @@ use foldhash::{HashSet, HashSetExt};
 
 use super::Hit;
 use crate::SegmentId;
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// Selects `limit` of `hits` by maximal marginal relevance: each next hit maximises `lambda` times
 /// its score minus `1 - lambda` times its similarity to the hits selected before. Similarity is the
@@ -49,7 +49,7 @@ struct ScoredHit {
 
 fn words(text: &str) -> HashSet<String> {
     let mut words = HashSet::new();
-    Terms::default().each(text, |term| {
+    each_term(text, |term| {
         if term.kind == TermKind::Word && !words.contains(term.text) {
             words.insert(term.text.to_owned());
         }

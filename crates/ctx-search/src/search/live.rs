@@ -11,7 +11,7 @@ use super::index::Stored;
 use super::query::telling_terms_of;
 use crate::lexical::{Corpus, Delta, Postings, pieces, rarity};
 use crate::{Segment, SegmentId};
-use ctx_text::Terms;
+use ctx_text::each_term;
 
 impl SearchIndex {
     /// Adds the words of a row that has none yet.
@@ -183,14 +183,14 @@ pub fn fit(needs: &Needs, held: f32) -> f32 {
 pub fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range<usize>) {
     let content = head_bytes(&segment.content, most);
     let places: HashMap<&str, usize> = needs.iter().map(|n| n.term.as_str()).zip(0..).collect();
-    let (head, mut scanner) = (lexical_head(segment), Terms::default());
+    let head = lexical_head(segment);
     let (mut best, mut best_at) = (-1f32, 0..0);
     let mut found: HashSet<usize> = HashSet::new();
     let mut start = 0;
     for piece in pieces(content) {
         found.clear();
         for part in [&head, piece] {
-            scanner.each(part, |term| found.extend(places.get(term.text)));
+            each_term(part, |term| found.extend(places.get(term.text)));
         }
         let shared = || found.iter().map(|at| needs[*at].rarity);
         let held = shared().sum::<f32>() * shared().map(|it| it * it).sum::<f32>().powf(0.25);

@@ -1,7 +1,7 @@
 //! Extracts the search terms of a question.
 
 use crate::lexical::QueryTerm;
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// The maximum number of terms: a pasted log is not a question.
 const MOST_TERMS: usize = 256;
@@ -22,7 +22,7 @@ pub(super) fn telling_terms_of(question: &str) -> Vec<QueryTerm> {
 fn parted(question: &str) -> (Vec<QueryTerm>, Vec<QueryTerm>) {
     let mut terms: Vec<QueryTerm> = Vec::new();
     let mut empty: Vec<QueryTerm> = Vec::new();
-    Terms::default().each(question, |term| {
+    each_term(question, |term| {
         let list = if term.kind == TermKind::Stop { &mut empty } else { &mut terms };
         if let Some(known) = list.iter_mut().find(|known| known.text == term.text) {
             known.weight += 1.0;

@@ -9,7 +9,7 @@ use ctx_core::Role;
 use super::SearchSettings;
 use crate::Segment;
 use crate::lexical::QueryTerm;
-use ctx_text::{TermKind, Terms};
+use ctx_text::{TermKind, each_term};
 
 /// With this share of tool results, an archive is of an agent's work.
 const WORK: f32 = 0.1;
@@ -60,7 +60,6 @@ pub(super) struct Speakers {
     numbers: HashMap<Box<str>, u32>,
     /// The speakers whose name contains a word.
     by_word: HashMap<Box<str>, Vec<u32>>,
-    scanner: Terms,
 }
 
 impl Speakers {
@@ -79,7 +78,7 @@ impl Speakers {
         let number = self.numbers.len() as u32 + 1;
         self.numbers.insert(name.into(), number);
         let by_word = &mut self.by_word;
-        self.scanner.each(name, |term| {
+        each_term(name, |term| {
             if term.kind == TermKind::Word {
                 by_word.entry(term.text.into()).or_default().push(number);
             }
