@@ -72,7 +72,7 @@ pub(super) fn open(
 impl SessionOpener<'_> {
     /// Returns the store's entry of the key.
     fn stored(&self) -> Result<Option<SessionEntry>> {
-        Ok(self.store.load()?.get(self.key).cloned())
+        self.store.get(self.key)
     }
 
     fn is_over(&self, entry: &SessionEntry) -> bool {

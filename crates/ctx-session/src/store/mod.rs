@@ -13,6 +13,7 @@ pub use entry::{ChatType, SessionEntry};
 pub use sessions::Sessions;
 
 use crate::disk::{self, FileLock};
+use crate::key::SessionKey;
 use sessions::Pairs;
 
 /// The default time that an update waits for another one. Updates take milliseconds unless a
@@ -39,12 +40,32 @@ impl SessionStore {
     }
 
     /// Reads all sessions. A missing file contains none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the file cannot be read, [`ErrorKind::Corrupt`] if it is not a JSON
+    /// object, or has a key twice.
     pub fn load(&self) -> Result<Sessions> {
+        self.read()?.sessions().map_err(|twice| self.duplicate(&twice))
+    }
+
+    fn read(&self) -> Result<Pairs> {
         match disk::read(&self.path) {
-            Ok(bytes) => self.parse(&bytes),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Sessions::default()),
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| self.damaged().source(e)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Pairs::default()),
             Err(e) => Err(disk::io_error("cannot read the session store", &self.path, e)),
         }
+    }
+
+    /// Reads one session; `None` if there is none with that key, or if its entry cannot be read. The
+    /// entries of the others are not parsed.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn get(&self, key: &SessionKey) -> Result<Option<SessionEntry>> {
+        let pairs = self.read()?;
+        pairs.entry(&key.to_string()).map_err(|twice| self.duplicate(&twice))
     }
 
     /// Updates the sessions: reads them, passes them to `change`, and writes them if it succeeds
@@ -73,13 +94,10 @@ impl SessionStore {
         Ok(answer)
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Sessions> {
-        let pairs: Pairs = serde_json::from_slice(bytes).map_err(|e| self.damaged().source(e))?;
-        pairs.sessions().map_err(|key| {
-            self.damaged()
-                .with("duplicate session key", format!("'{key}'"))
-                .hint("remove one of the two from the file, or change the key of one")
-        })
+    fn duplicate(&self, key: &str) -> Error {
+        self.damaged()
+            .with("duplicate session key", format!("'{key}'"))
+            .hint("remove one of the two from the file, or change the key of one")
     }
 
     fn damaged(&self) -> Error {
@@ -97,7 +115,6 @@ mod tests {
     use ctx_core::Timestamp;
 
     use super::*;
-    use crate::key::SessionKey;
 
     fn store() -> (tempfile::TempDir, SessionStore) {
         let dir = tempfile::tempdir().unwrap();
@@ -157,6 +174,7 @@ mod tests {
         let key: SessionKey = "agent:main:telegram:group:-1".parse().unwrap();
         let sessions = store.load().unwrap();
         let entry = sessions.get(&key).unwrap();
+        assert_eq!(store.get(&key).unwrap().as_ref(), Some(entry));
         assert_eq!(entry.chat_type, Some(ChatType::Group));
         assert_eq!(entry.memory_flush_at, Some(Timestamp(1765233665293)));
         assert_eq!(entry.other.keys().collect::<Vec<_>>(), ["fieldOfTomorrow"]);
@@ -191,6 +209,8 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert!(error.to_string().contains(named), "{error}");
             assert!(error.hint_text().is_some());
+            let of_one = store.get(&SessionKey::Global).unwrap_err();
+            assert_eq!(of_one.to_string(), error.to_string());
             assert_eq!(std::fs::read_to_string(&store.path).unwrap(), text);
         }
     }
@@ -214,6 +234,7 @@ mod tests {
             let sessions = store.load().unwrap();
             assert_eq!(sessions.all().map(|(key, _)| key).collect::<Vec<_>>(), ["hook:1"]);
             assert_eq!((sessions.all().count(), sessions.get(&main)), (1, None));
+            assert_eq!(store.get(&main).unwrap(), None);
             let unreadable: Vec<_> = sessions.unreadable().collect();
             assert!(matches!(unreadable[..], [("agent:main:main", why)] if !why.is_empty()));
 

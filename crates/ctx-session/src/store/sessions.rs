@@ -1,5 +1,6 @@
 //! The content of a session store.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use ctx_core::{Error, ErrorKind, RawJson, Result};
@@ -123,9 +124,21 @@ impl Serialize for StoredEntry {
 }
 
 /// A store as written in the file: keys may occur twice.
+#[derive(Default)]
 pub(super) struct Pairs(Vec<(String, RawJson)>);
 
 impl Pairs {
+    /// Returns the session with that key, if its entry can be read; as an error, a key that occurs
+    /// twice.
+    pub(super) fn entry(&self, key: &str) -> Result<Option<SessionEntry>, String> {
+        let mut seen = HashSet::with_capacity(self.0.len());
+        if let Some((twice, _)) = self.0.iter().find(|(key, _)| !seen.insert(key)) {
+            return Err(twice.clone());
+        }
+        let json = self.0.iter().find(|(known, _)| known == key).map(|(_, json)| json);
+        Ok(json.and_then(|json| serde_json::from_str(json.as_str()).ok()))
+    }
+
     /// Returns the sessions or, as an error, the first key that occurs twice: the next update would
     /// lose one of its entries.
     pub(super) fn sessions(self) -> Result<Sessions, String> {
