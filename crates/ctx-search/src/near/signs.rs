@@ -138,7 +138,7 @@ impl WithSimd for Compare<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        // A loop of known length is several times as fast: 384, 512, 768 and 1,024 dimensions.
+        // Loops of known length are unrolled: 384, 512, 768 and 1,024 dimensions.
         match self.query.len() {
             6 => self.each::<6>(),
             8 => self.each::<8>(),
