@@ -140,7 +140,7 @@ impl SearchIndex {
     }
 
     /// Returns the best lexical score, and the lowest of a row that can be among the best `limit`
-    /// without a vector: a speaker's weight may halve the score of another row, and not more.
+    /// without a vector: no speaker's weight is below [`least_weight`].
     fn bounds(&self, lexical: &Scores, limit: usize) -> (f32, f32) {
         let best = top_rows(lexical.iter(), limit.max(1), 0.0);
         let score = |row: Option<&u32>| row.map_or(0.0, |row| lexical.get(*row));

@@ -94,9 +94,8 @@ fn create(pool: &SessionPool, start: &SubagentStart) -> Result<SessionEntry> {
     entry.spawn_depth = Some(start.depth);
     let path = pool.home.transcript(&start.child, &entry)?;
     let agent = start.parent.agent().cloned().unwrap_or_else(FileId::main);
-    let sessions = SessionStore::at(pool.home.sessions_file(&agent)).load()?;
-    let parent = sessions.get(&start.parent);
-    let parent = parent.map(|parent| pool.home.transcript(&start.parent, parent)).transpose()?;
+    let parent = SessionStore::at(pool.home.sessions_file(&agent)).get(&start.parent)?;
+    let parent = parent.map(|parent| pool.home.transcript(&start.parent, &parent)).transpose()?;
     let new = NewSession {
         id: FileId::new(&entry.session_id)?,
         timestamp: now,
