@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -181,6 +181,76 @@ test("a compaction can be undone, and its messages read", async () => {
   assert.equal((await session.fit(messages)).messages.length, messages.length);
   assert.equal(await session.undo(), false);
   assert.ok((await session.usage(20_000)) > 0);
+});
+
+// Paths of Windows: with a drive, a share, a device, forward slashes, a blank, and a dot too many.
+const WINDOWS = [
+  String.raw`C:\Users\Ann Lee\src\net\retry.rs`,
+  String.raw`\\build-7\share\logs\new.txt`,
+  String.raw`\\?\D:\a\very\deep.json`,
+  "D:/work/api/table.ts",
+  String.raw`C:\temp\x64` + "\\",
+  String.raw`..\..\secrets.env`,
+  String.raw`\Device\NUL`,
+  "C:relative.txt",
+];
+
+/** A turn that reads a file. The arguments are JSON, or what models write in its place. */
+const reads = (path, n, size) => {
+  const args = n % 2 ? `{"path": "${path}"}` : JSON.stringify({ path });
+  const call = { id: path, type: "function", function: { name: "read", arguments: args } };
+  return [
+    { role: "user", content: `Read ${path}, and never change it.` },
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: path, content: `${path}(7,1): error\r\n`.repeat(size / 30) },
+    { role: "assistant", content: [{ type: "text", text: `I read \`${path}\`.` }] },
+  ];
+};
+
+test("messages with paths of Windows are the caller's own, and outlive a compaction", async () => {
+  const { keeper } = started({ window: 16_000 });
+  const messages = WINDOWS.flatMap((path, n) => reads(path, n, 6000));
+  const before = structuredClone(messages);
+  const session = keeper.session(String.raw`C:\work\..\..\session`);
+  for (let n = 1; n <= WINDOWS.length; n += 1) {
+    const { messages: sent, tokens, limit } = await session.fit(messages.slice(0, n * 4));
+    assert.ok(tokens <= limit, `${tokens} of ${limit}`);
+    const calls = sent.flatMap((message) => message.tool_calls ?? []);
+    assert.deepEqual(
+      sent.filter(({ role }) => role === "tool").map((message) => message.tool_call_id),
+      calls.map(({ id }) => id),
+    );
+    for (const call of calls) assert.deepEqual(call, before[WINDOWS.indexOf(call.id) * 4 + 1].tool_calls[0]);
+  }
+  assert.ok((await session.compact()).compacted);
+  const { messages: sent } = await session.fit(messages);
+  assert.ok(sent.length < messages.length);
+  assert.deepEqual(messages, before);
+  const kept = sent.filter((message) => messages.includes(message)).map(({ content }) => content);
+  for (const rule of WINDOWS.map((path) => `Read ${path}, and never change it.`)) {
+    assert.ok(session.receipt.summary.includes(rule) || kept.includes(rule), rule);
+  }
+  for (const [n, path] of WINDOWS.entries()) {
+    const id = (n * 4).toString(16).padStart(8, "0");
+    assert.equal((await session.expand(id))[id].split(path).length, 2, path);
+  }
+  assert.match((await session.recall(WINDOWS[0])).join(), /retry\.rs/);
+  assert.equal(await session.undo(), true);
+});
+
+test("ctx and its home may lie in folders with such names", async () => {
+  // Elsewhere, a backslash is a letter as any other.
+  const names = [String.raw`C:\Program Files`, String.raw`bin\my ctx.exe`];
+  const [home, name] = process.platform === "win32" ? ["Program Files", "my ctx.exe"] : names;
+  mkdirSync(join(folder, home));
+  const program = join(folder, home, name);
+  const folders = ["", ...process.env.PATH.split(delimiter)];
+  copyFileSync(folders.map((at) => join(at, BINARY)).find((file) => existsSync(file)), program);
+  const { keeper } = started({ program, env: { CTX_HOME: join(folder, home, "home of Ann") } });
+  assert.equal((await keeper.fit(said(1))).changed, false);
+  const none = String.raw`C:\Program Files\none\ctx.exe`;
+  const failed = await started({ program: none }).keeper.fit(said(1)).catch((error) => error);
+  assert.ok(failed instanceof NotInstalled && failed.message.includes(none), failed);
 });
 
 test("a process killed in mid-call is replaced, and gets the whole conversation", async () => {

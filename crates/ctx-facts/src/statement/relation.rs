@@ -125,7 +125,7 @@ impl<'a> Comparison<'a> {
         let is_related = self.is_related || self.slots != 0 || self.choice || self.past;
         if self.denies() || self.assigns() || self.is_unique() {
             Some(true)
-        } else if !is_related || self.new.supposes() || !self.conflicts() {
+        } else if !is_related || self.new.supposes() || !self.conflicts() || self.forbids_more() {
             Some(false)
         } else {
             None
@@ -141,6 +141,19 @@ impl<'a> Comparison<'a> {
     fn denies(&self) -> bool {
         let (new, old) = (&self.new.gist, &self.old.gist);
         new.words == old.words && new.negated != old.negated && !self.new.has(Cue::Hypothetical)
+    }
+
+    /// Whether both forbid the same of different things: "never edit a.rs", "never edit b.rs". Both hold.
+    /// Of two limits, "never wait more than 30s" and "more than 60s", the later one does.
+    fn forbids_more(&self) -> bool {
+        let (new, old) = (self.new, self.old);
+        let corrects = |one: &Statement| one.is_news() || one.has(Cue::Correction);
+        let limits = |one: &Statement| one.values.iter().any(|value| value.kind.unit().is_some());
+        !new.gist.negated.is_empty()
+            && new.gist.negated == old.gist.negated
+            && (!corrects(new) || corrects(old))
+            && !self.choice
+            && !(limits(new) && limits(old))
     }
 
     /// Whether both fill a slot that a project has once, and the later one says that it is new.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ctx_core::Result;
+use serde::{Deserialize, Serialize};
 
 use crate::disk::{self, FileLock};
 
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TAIL: usize = 256;
 
 /// How far the file was read, and how to recognise it, so that reading can continue there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadPosition {
     pub(crate) read_to: u64,
     tail: Vec<u8>,

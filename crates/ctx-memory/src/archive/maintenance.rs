@@ -78,6 +78,7 @@ impl Segments {
         if keep_unreadable && !self.unreadable.is_empty() {
             self.file.keep_unreadable(lock, &file, &self.unreadable)?;
         }
+        self.drop_kept()?;
         let generation = self.file.keep_only(lock, &file, &parts)?;
         self.rows.retain(|row| row.live);
         self.ages.clear();

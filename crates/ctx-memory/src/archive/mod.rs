@@ -17,11 +17,13 @@
 //!   file is rewritten.
 //! - **Forgotten segments stay out**: `segments.jsonl.forgotten` keeps their ids, which are hashes
 //!   and contain no text. The ids are written before anything is erased.
+//! - **Opening reads the rows** of `segments.jsonl.rows`, which is derived, and only newer lines.
 //! - **A segment of any length is stored in full**: a truncated archive would defeat its purpose. A
 //!   line costs time and memory in proportion to its length.
 
 mod file;
 mod forgotten;
+mod kept_rows;
 mod lines;
 mod maintenance;
 mod row;

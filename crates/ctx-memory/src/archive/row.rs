@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ctx_core::{Role, Timestamp};
 use foldhash::fast::RandomState;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use ctx_search::SegmentId;
 use ctx_search::search::{Speaker, subject_of};
@@ -43,6 +44,82 @@ pub(crate) struct ArchiveRow<'a> {
     pub timestamp: Timestamp,
     /// Its speaker.
     pub speaker: Speaker<'a>,
+}
+
+/// The length of a kept row in bytes.
+pub(super) const ROW: usize = 57;
+
+impl RowEntry {
+    /// Returns the row as kept: its fields in order, little endian.
+    pub(super) fn written(&self) -> [u8; ROW] {
+        let mut out = [0; ROW];
+        let mut left = &mut out[..];
+        let mut put = |bytes: &[u8]| {
+            if let Some((field, rest)) = std::mem::take(&mut left).split_at_mut_checked(bytes.len())
+            {
+                field.copy_from_slice(bytes);
+                left = rest;
+            }
+        };
+        put(self.id.0.as_bytes());
+        put(&self.offset.to_le_bytes());
+        put(&self.timestamp.0.to_le_bytes());
+        put(&self.since.0.to_le_bytes());
+        put(&self.length.to_le_bytes());
+        put(&self.session.to_le_bytes());
+        put(&self.role.to_le_bytes());
+        put(&self.name.to_le_bytes());
+        put(&[u8::from(self.subject.is_some())]);
+        put(&self.subject.unwrap_or_default().to_le_bytes());
+        out
+    }
+
+    /// Reads a kept row.
+    pub(super) fn read(bytes: &[u8; ROW]) -> Self {
+        let mut left = &bytes[..];
+        fn take<const N: usize>(left: &mut &[u8]) -> [u8; N] {
+            let Some((field, rest)) = left.split_first_chunk() else { return [0; N] };
+            *left = rest;
+            *field
+        }
+        let left = &mut left;
+        Self {
+            id: SegmentId(Uuid::from_bytes(take(left))),
+            offset: u64::from_le_bytes(take(left)),
+            timestamp: Timestamp(i64::from_le_bytes(take(left))),
+            since: Timestamp(i64::from_le_bytes(take(left))),
+            length: u32::from_le_bytes(take(left)),
+            session: u32::from_le_bytes(take(left)),
+            role: u16::from_le_bytes(take(left)),
+            name: u16::from_le_bytes(take(left)),
+            subject: {
+                let [has] = take(left);
+                let subject = u32::from_le_bytes(take(left));
+                (has != 0).then_some(subject)
+            },
+            live: true,
+        }
+    }
+}
+
+/// The lists of names, by number.
+#[derive(Serialize, Deserialize)]
+pub(super) struct NameLists<'a> {
+    sessions: Vec<Cow<'a, str>>,
+    roles: Cow<'a, [Role]>,
+    speakers: Vec<Cow<'a, str>>,
+}
+
+impl From<NameLists<'_>> for Names {
+    fn from(lists: NameLists<'_>) -> Self {
+        let sessions: Vec<Arc<str>> = lists.sessions.iter().map(|name| (&**name).into()).collect();
+        Self {
+            ordinals: sessions.iter().cloned().zip(0..).collect(),
+            sessions,
+            roles: lists.roles.into_owned(),
+            speakers: lists.speakers.iter().map(|name| (&**name).into()).collect(),
+        }
+    }
 }
 
 /// Names that many rows share.
@@ -108,6 +185,17 @@ impl Names {
             subject: head.metadata.call.as_deref().map(subject_of),
             live: true,
         })
+    }
+
+    pub(super) fn lists(&self) -> NameLists<'_> {
+        fn borrowed(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {
+            names.iter().map(|name| Cow::Borrowed(&**name)).collect()
+        }
+        NameLists {
+            sessions: borrowed(&self.sessions),
+            roles: Cow::Borrowed(&self.roles),
+            speakers: borrowed(&self.speakers),
+        }
     }
 
     pub(super) fn show<'a>(&'a self, row: &RowEntry) -> Option<ArchiveRow<'a>> {

@@ -32,6 +32,7 @@ impl Segments {
         let before = std::mem::take(&mut self.places);
         let mut changes = std::mem::take(&mut self.changes);
         self.rows.clear();
+        self.kept = 0;
         self.ages.clear();
         self.unreadable.clear();
         self.dead = 0;

@@ -61,6 +61,8 @@ pub(crate) struct Segments {
     pub(super) limits: ArchiveLimits,
     pub(super) mark: ReadPosition,
     pub(super) rows: Vec<RowEntry>,
+    /// The number of rows that are kept for the next start.
+    pub(super) kept: usize,
     pub(super) places: HashMap<SegmentId, u32, RandomState>,
     /// Segments by age, oldest first: time of archiving, time of the message, and index of the row.
     /// May still contain evicted segments.
@@ -80,7 +82,7 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Opens the archive at `path`, `.../memory/context/segments.jsonl`, and reads a row per
-    /// segment, not the texts.
+    /// segment, not the texts: those that are kept, and those of newer lines.
     ///
     /// # Errors
     ///
@@ -98,6 +100,7 @@ impl Segments {
             limits,
             mark: ReadPosition::default(),
             rows: Vec::new(),
+            kept: 0,
             places: HashMap::default(),
             ages: BinaryHeap::new(),
             names: Names::default(),
@@ -110,6 +113,7 @@ impl Segments {
             changes: Changes::default(),
         };
         segments.forgotten.refresh()?;
+        segments.take_kept();
         segments.catch_up()?;
         segments.evict(now);
         segments.changes = Changes::default();

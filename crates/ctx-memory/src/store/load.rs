@@ -31,7 +31,12 @@ impl Inner {
         }
         if let Some(folder) = &self.folder {
             let path = folder.join("segments.jsonl");
-            let segments = Segments::open(path, self.settings.limits, self.settings.now())?;
+            let mut segments = Segments::open(path, self.settings.limits, self.settings.now())?;
+            if !self.settings.read_only
+                && let Err(error) = segments.keep_rows()
+            {
+                self.warn(format!("the next start reads the whole archive: {error}"));
+            }
             *source = Box::new(segments);
             self.warn_of_damage(&**source, 0);
         }

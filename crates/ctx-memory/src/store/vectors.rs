@@ -1,5 +1,6 @@
 //! The vectors of a store: their file, and hash vectors.
 
+use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -8,7 +9,7 @@ use ctx_core::Result;
 use super::live::Live;
 use super::{Inner, Vectors};
 use crate::archive::Source;
-use ctx_search::near::Rows;
+use ctx_search::near::{KeptVectors, Rows};
 use ctx_search::vectors::{Embedding, VectorFile};
 use ctx_search::{HashEmbedder, Segment, SegmentId, embedded_text};
 
@@ -22,6 +23,10 @@ const HASHED: usize = 256;
 /// The file is rewritten when it holds at least this many vectors of removed segments and they are
 /// an eighth of all, like the archive.
 const SLACK: usize = 256;
+
+/// The vectors are kept for the next start when there are this many that are not, and they are an eighth
+/// of all.
+const UNKEPT: usize = 8_192;
 
 /// Returns the hash vector of a segment.
 pub(super) fn hashed(segment: &Segment) -> Vec<f32> {
@@ -73,25 +78,17 @@ impl Inner {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let embedding = self.embedding().filter(|_| self.folder.is_some());
         let mut rows = Rows::new(embedding.as_ref().map_or(0, |embedding| embedding.dimensions));
-        let each = |id, vector: &[f32]| {
-            if let Some(row) = live.row(id) {
-                rows.add(row, vector);
-            }
-        };
         match (file.as_mut(), &self.folder, embedding) {
             (Some(file), ..) => {
+                let each = |id, vector: &[f32]| rows.add_next(live.row(id), vector);
                 if let Err(error) = file.each(each) {
                     self.warn(format!("cannot read the vectors: {error}"));
                 }
                 file.release();
             }
             (None, Some(folder), Some(embedding)) if !self.is_open.load(Ordering::Acquire) => {
-                match VectorFile::read(folder.join("vectors.bin"), embedding, each) {
-                    Ok(mut opened) => {
-                        opened.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
-                        opened.release();
-                        *file = Some(opened);
-                    }
+                match self.open_vectors(&folder.join("vectors.bin"), embedding, live, &mut rows) {
+                    Ok(opened) => *file = Some(opened),
                     Err(error) => self.warn(format!("recall is lexical only: {error}")),
                 }
             }
@@ -102,6 +99,42 @@ impl Inner {
             // Vectors that are in no file are dropped when rows are renumbered.
             None => self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions())),
         };
+    }
+
+    /// Opens `vectors.bin`, and sets the vectors of the rows: those that were kept, and those after
+    /// them. If these are many, all are kept for the next start.
+    fn open_vectors(
+        &self,
+        path: &Path,
+        embedding: Embedding,
+        live: &Live,
+        rows: &mut Rows,
+    ) -> Result<VectorFile> {
+        let kept = KeptVectors::open(&KeptVectors::beside(path), embedding.dimensions);
+        let kept = kept.filter(|kept| VectorFile::begins_with(path, &embedding, kept.ids()));
+        let known = kept.as_ref().map_or(Vec::new(), |kept| kept.ids().to_vec());
+        if let Some(kept) = kept {
+            *rows = Rows::kept(kept, |id| live.row(id));
+        }
+        let each = |id, vector: &[f32]| rows.add_next(live.row(id), vector);
+        let mut opened = VectorFile::read_after(path, embedding, &known, each)?;
+        opened.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
+        opened.release();
+        let (all, new) = (rows.total(), rows.total() - known.len());
+        let is_whole = opened.is_sound() && opened.ids().len() == all;
+        if is_whole && !self.settings.read_only && new >= UNKEPT.max(all / 8) {
+            let path = KeptVectors::beside(path);
+            match rows.keep(&path, opened.ids()) {
+                // From here on they are mapped.
+                Ok(()) => {
+                    if let Some(kept) = KeptVectors::open(&path, rows.dimensions()) {
+                        *rows = Rows::kept(kept, |id| live.row(id));
+                    }
+                }
+                Err(error) => self.warn(format!("the next start reads all vectors: {error}")),
+            }
+        }
+        Ok(opened)
     }
 
     /// Computes missing hash vectors, if an archive was made without vectors or its vector file was

@@ -31,17 +31,18 @@ fn nearest(x: f32, most: f32) -> f32 {
     x + 0.5f32.copysign(x)
 }
 
-/// Returns the factor that turns a [`product`] with this kept vector into a cosine.
-pub(super) fn factor(vector: &[i8]) -> f32 {
-    let square = |x: &i8| i64::from(*x) * i64::from(*x);
+/// Returns the factor that turns a [`product`] with this kept vector into a cosine. The components are
+/// signed bytes.
+pub(super) fn factor(vector: &[u8]) -> f32 {
+    let square = |x: &u8| i64::from(x.cast_signed()).pow(2);
     1.0 / (ONE * (vector.iter().map(square).sum::<i64>() as f32).sqrt())
 }
 
 /// Returns the dot product of a kept vector and a query of length 1. No sum exceeds 2^31, up to
 /// 260,000 dimensions: their lengths are at most 127 times the square root of these, and 2^15.
 #[inline(always)]
-pub(super) fn product(kept: &[i8], query: &[i16]) -> i32 {
-    let products = kept.iter().zip(query).map(|(a, b)| i32::from(*a) * i32::from(*b));
+pub(super) fn product(kept: &[u8], query: &[i16]) -> i32 {
+    let products = kept.iter().zip(query).map(|(a, b)| i32::from(a.cast_signed()) * i32::from(*b));
     products.fold(0, i32::wrapping_add)
 }
 
@@ -84,7 +85,7 @@ mod tests {
             let (one, two) = (vector(1), vector(5));
             let query: Vec<i16> = two.iter().map(|x| fixed(*x)).collect();
             let cosine = |vector: &[f32]| {
-                let kept: Vec<i8> = bytes(vector).unwrap().collect();
+                let kept: Vec<u8> = bytes(vector).unwrap().map(i8::cast_unsigned).collect();
                 product(&kept, &query) as f32 * factor(&kept)
             };
             let exact: f32 = one.iter().zip(&two).map(|(a, b)| a * b).sum();

@@ -1,12 +1,14 @@
 //! Vectors by row.
 
 use pulp::{Arch, Simd, WithSimd};
+use tantivy::directory::OwnedBytes;
 
+use super::kept::KeptVectors;
 use super::quantise::{bytes, factor, fixed, product};
 use super::signs::Signs;
 use crate::lexical::Scores;
 
-/// No vector.
+/// No vector, or no row.
 const NONE: u32 = u32::MAX;
 
 /// The number of vectors per block. A block is never moved when more are added.
@@ -16,15 +18,19 @@ const BLOCK: usize = 1_024;
 #[derive(Debug)]
 pub struct Rows {
     dimensions: usize,
-    /// Consecutive vectors, [`BLOCK`] at a time.
-    blocks: Vec<Vec<i8>>,
+    /// The first vectors, if they were [kept](super::KeptVectors), and how many they are.
+    kept: OwnedBytes,
+    kept_count: usize,
+    /// The vectors after them, [`BLOCK`] at a time.
+    blocks: Vec<Vec<u8>>,
     /// By vector: what turns a product with it into a cosine.
     factors: Vec<f32>,
     signs: Signs,
-    /// The row of each vector.
+    /// The row of each vector, or [`NONE`].
     rows: Vec<u32>,
-    /// The vector of each row.
+    /// The vector of each row, or [`NONE`].
     slots: Vec<u32>,
+    count: usize,
 }
 
 /// A query vector, normalised and in the stored format.
@@ -61,16 +67,48 @@ impl Rows {
     pub fn new(dimensions: usize) -> Self {
         Self {
             dimensions,
+            kept: OwnedBytes::empty(),
+            kept_count: 0,
             blocks: Vec::new(),
             factors: Vec::new(),
             signs: Signs::new(dimensions),
             rows: Vec::new(),
             slots: Vec::new(),
+            count: 0,
         }
     }
 
-    /// The number of vectors.
+    /// Returns kept vectors, with the row of each.
+    pub(super) fn with(kept: KeptVectors, rows: &[Option<u32>]) -> Self {
+        let mut out = Self::new(kept.dimensions);
+        (out.kept, out.kept_count) = (kept.components, kept.ids.len());
+        for (row, factor) in rows.iter().zip(&kept.factors) {
+            out.place(row.filter(|_| factor.is_finite()));
+        }
+        (out.factors, out.signs) = (kept.factors, Signs::kept(kept.dimensions, kept.signs));
+        out
+    }
+
+    /// Records the row of the next vector. A row has one vector: of a second one, nothing is known.
+    fn place(&mut self, row: Option<u32>) {
+        let row = row.filter(|row| !self.has(*row)).unwrap_or(NONE);
+        if row != NONE {
+            if self.slots.len() <= row as usize {
+                self.slots.resize(row as usize + 1, NONE);
+            }
+            self.slots[row as usize] = self.rows.len() as u32;
+            self.count += 1;
+        }
+        self.rows.push(row);
+    }
+
+    /// The number of rows that have a vector.
     pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The number of vectors, with those that have no row.
+    pub fn total(&self) -> usize {
         self.rows.len()
     }
 
@@ -95,27 +133,58 @@ impl Rows {
         if vector.len() != self.dimensions || self.has(row) || row == NONE {
             return false;
         }
-        let Some(kept) = bytes(vector) else { return false };
-        if self.rows.len().is_multiple_of(BLOCK) {
+        let Some(bytes) = bytes(vector) else { return false };
+        self.push(bytes);
+        self.signs.add(vector);
+        self.place(Some(row));
+        true
+    }
+
+    /// Adds the next vector of a file, whose row may be unknown: it takes a place all the same.
+    pub fn add_next(&mut self, row: Option<u32>, vector: &[f32]) {
+        if vector.len() != self.dimensions {
+            return;
+        }
+        match bytes(vector) {
+            Some(bytes) => self.push(bytes),
+            None => self.push(std::iter::repeat_n(0, self.dimensions)),
+        }
+        self.signs.add(vector);
+        let has_direction = self.factors.last().is_some_and(|factor| factor.is_finite());
+        self.place(row.filter(|_| has_direction));
+    }
+
+    fn push(&mut self, vector: impl Iterator<Item = i8>) {
+        if (self.rows.len() - self.kept_count).is_multiple_of(BLOCK) {
             self.blocks.push(Vec::with_capacity(BLOCK * self.dimensions));
         }
         if let Some(block) = self.blocks.last_mut() {
             let start = block.len();
-            block.extend(kept);
+            block.extend(vector.map(i8::cast_unsigned));
             self.factors.push(factor(&block[start..]));
         }
-        self.signs.add(vector);
-        if self.slots.len() <= row as usize {
-            self.slots.resize(row as usize + 1, NONE);
-        }
-        self.slots[row as usize] = self.rows.len() as u32;
-        self.rows.push(row);
-        true
+    }
+
+    pub(super) fn factors(&self) -> &[f32] {
+        &self.factors
+    }
+
+    pub(super) fn signs(&self) -> &[u64] {
+        self.signs.words()
+    }
+
+    /// Passes the components of all vectors to `each`, some at a time.
+    pub(super) fn each_vector(
+        &self,
+        each: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        each(&self.kept)?;
+        self.blocks.iter().try_for_each(|block| each(block))
     }
 
     /// Returns the row of a vector.
     fn row(&self, slot: usize) -> Option<u32> {
-        self.rows.get(slot).copied()
+        self.rows.get(slot).copied().filter(|row| *row != NONE)
     }
 
     /// Returns rows whose vectors may be near the query, unordered: all up to 2,048, at least 2,048
@@ -125,7 +194,11 @@ impl Rows {
     }
 
     /// Returns the vector in a slot.
-    fn vector(&self, slot: usize) -> Option<&[i8]> {
+    #[inline(always)]
+    fn vector(&self, slot: usize) -> Option<&[u8]> {
+        let Some(slot) = slot.checked_sub(self.kept_count) else {
+            return self.kept.get(slot * self.dimensions..(slot + 1) * self.dimensions);
+        };
         let start = (slot % BLOCK) * self.dimensions;
         self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
     }
@@ -187,6 +260,7 @@ impl WithSimd for Cosines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SegmentId;
 
     fn room(rows: usize) -> Scores {
         let mut scores = Scores::default();
@@ -240,5 +314,58 @@ mod tests {
         let mut some = room(4_000);
         rows.some([3_999, 1_500, 9_999], &Direction::of(&[0.0, 0.0, 1.0]).unwrap(), &mut some);
         assert!((some.get(3_999) - 1.0).abs() < 1e-3 && !some.has(0));
+    }
+
+    fn id(n: u32) -> SegmentId {
+        SegmentId(uuid::Uuid::from_u128(n.into()))
+    }
+
+    #[test]
+    fn kept_vectors_are_those_that_were_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.near");
+        let vector = |n: u32| [1.0, n as f32, -3.0, (n % 7) as f32 - 3.0];
+        let of = |n: u32| (n != 5).then_some(n);
+        let mut rows = Rows::new(4);
+        (0..2_000).for_each(|n| rows.add_next(of(n), &vector(n)));
+        rows.add_next(Some(2_000), &[0.0; 4]);
+        assert_eq!((rows.count(), rows.total()), (1_999, 2_001));
+        let ids: Vec<SegmentId> = (0..2_001).map(id).collect();
+        rows.keep(&path, &ids).unwrap();
+        let open = || KeptVectors::open(&path, 4);
+        let mut kept = Rows::kept(open().unwrap(), |id| of(id.0.as_u128() as u32));
+        assert_eq!(open().unwrap().ids(), ids);
+        for more in [&mut rows, &mut kept] {
+            (3_000..4_500).for_each(|n| assert!(more.add(n, &vector(n))));
+            assert!(!more.add(7, &vector(8)) && !more.has(5) && !more.has(2_000));
+        }
+        let query = Direction::of(&vector(99)).unwrap();
+        let (mut expected, mut found) = (room(5_000), room(5_000));
+        rows.all(&query, &mut expected);
+        kept.all(&query, &mut found);
+        let all = |scores: &Scores| -> Vec<f32> { (0..5_000).map(|n| scores.get(n)).collect() };
+        assert_eq!(all(&found), all(&expected));
+        assert!(kept.near(&query).eq(rows.near(&query)));
+        // They can be kept again, while the old ones are in use.
+        let ids: Vec<SegmentId> = (0..3_501).map(id).collect();
+        kept.keep(&path, &ids).unwrap();
+        assert_eq!(Rows::kept(open().unwrap(), of_id).count(), 3_499);
+        assert!(KeptVectors::open(&path, 5).is_none());
+        let sound = std::fs::read(&path).unwrap();
+        let damaged = [0, 9, 13, 17, 40, 3_501 * 16 + 30].map(|at| {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1;
+            bytes
+        });
+        let cut = [0, 19, 100, sound.len() - 1].map(|end| sound[..end].to_vec());
+        for bytes in damaged.into_iter().chain(cut) {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(open().is_none());
+        }
+    }
+
+    fn of_id(id: SegmentId) -> Option<u32> {
+        let n = id.0.as_u128() as u32;
+        (n != 5).then_some(n)
     }
 }

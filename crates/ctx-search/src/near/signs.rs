@@ -34,6 +34,15 @@ impl Signs {
         Self { words: dimensions.div_ceil(64), bits: Vec::new() }
     }
 
+    /// Returns the signs of vectors with these dimensions, by their words.
+    pub(super) fn kept(dimensions: usize, bits: Vec<u64>) -> Self {
+        Self { bits, ..Self::new(dimensions) }
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
     pub(super) fn add(&mut self, vector: &[f32]) {
         self.bits.extend(of(vector));
     }

@@ -9,13 +9,13 @@ use ctx_core::text::Slice;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::fast::RandomState;
 
-use super::layout::{HEADER, read_header, read_row, row};
+use super::layout::{HEADER, UUID, read_header, read_row, row};
 use super::{Embedding, VectorFault};
 use crate::{SegmentId, disk};
 
@@ -78,8 +78,54 @@ impl VectorFile {
         Self::open_with(path.into(), embedding, false, &mut each)
     }
 
-    /// Passes each vector to `each`. Unless `hold`, those of a sound file are not kept.
+    /// Whether the file at `path` is of `embedding` and begins with the vectors of these segments: rows
+    /// are only appended, so the last one that is in its place tells.
+    #[must_use]
+    pub fn begins_with(path: &Path, embedding: &Embedding, ids: &[SegmentId]) -> bool {
+        let size = row(embedding.dimensions) as u64;
+        let last = ids.last().map(|last| (*last, HEADER as u64 + (ids.len() as u64 - 1) * size));
+        let found = |at| disk::read_at(&disk::open(path)?, at, UUID as u64);
+        let head = || disk::read_at(&disk::open(path)?, 0, HEADER as u64);
+        let sound = head().ok().and_then(|head| read_header(&head).ok());
+        sound.is_some_and(|(dimensions, count)| {
+            dimensions == embedding.dimensions && count as usize >= ids.len()
+        }) && Embedding::beside(path).as_ref() == Some(embedding)
+            && last.is_none_or(|(id, at)| found(at).is_ok_and(|bytes| bytes == id.0.as_bytes()))
+    }
+
+    /// Reads a file as [`read`](Self::read) does, but not the vectors of `known`, with which it
+    /// [begins](Self::begins_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn read_after(
+        path: impl Into<PathBuf>,
+        embedding: Embedding,
+        known: &[SegmentId],
+        mut each: impl FnMut(SegmentId, &[f32]),
+    ) -> Result<Self> {
+        Self::open_after(path.into(), embedding, known, false, &mut each)
+    }
+
+    /// Whether all of its vectors are in the file, and the file has no others.
+    pub fn is_sound(&self) -> bool {
+        self.length.is_some() && self.written == self.ids.len()
+    }
+
     fn open_with(path: PathBuf, embedding: Embedding, hold: bool, each: Each<'_>) -> Result<Self> {
+        Self::open_after(path, embedding, &[], hold, each)
+    }
+
+    /// Passes each vector after the `known` ones to `each`. Unless `hold`, those of a sound file are
+    /// not kept.
+    fn open_after(
+        path: PathBuf,
+        embedding: Embedding,
+        known: &[SegmentId],
+        hold: bool,
+        each: Each<'_>,
+    ) -> Result<Self> {
         let mut vectors = Self {
             path,
             embedding,
@@ -96,7 +142,7 @@ impl VectorFile {
         match disk::open(&vectors.path) {
             Ok(file) => {
                 let length = file.metadata().map_err(failed)?.len();
-                vectors.load(file, length, hold, each)?;
+                vectors.load(file, length, known, hold, each)?;
                 // A damaged file is rewritten from its valid rows.
                 if !hold && vectors.length.is_none() && !vectors.ids.is_empty() {
                     let faults = std::mem::take(&mut vectors.faults);
@@ -229,7 +275,14 @@ impl VectorFile {
         true
     }
 
-    fn load(&mut self, file: File, length: u64, hold: bool, each: Each<'_>) -> Result<()> {
+    fn load(
+        &mut self,
+        file: File,
+        length: u64,
+        known: &[SegmentId],
+        hold: bool,
+        each: Each<'_>,
+    ) -> Result<()> {
         let failed = |path: &Path, e| disk::io_error("cannot read the vectors", path, e);
         let mut reader = BufReader::with_capacity(256 << 10, file);
         let mut head = Vec::new();
@@ -255,7 +308,10 @@ impl VectorFile {
         let mut not_finite = 0;
         self.ids.reserve(whole);
         self.values.reserve(if hold { whole.saturating_mul(dimensions) } else { dimensions });
-        let mut read = 0;
+        let mut read = known.len().min(whole);
+        self.ids.extend(known.iter().take(read));
+        self.places.extend(known.iter().copied().take(read).zip(0..));
+        reader.seek(SeekFrom::Current((read * size) as i64)).map_err(|e| failed(&self.path, e))?;
         while read < whole {
             match reader.read_exact(&mut bytes) {
                 Ok(()) => {}

@@ -10,7 +10,7 @@ use crate::SegmentId;
 pub(super) const HEADER: usize = 16;
 const MAGIC: [u8; 4] = *b"VMEM";
 const VERSION: u32 = 1;
-const UUID: usize = 16;
+pub(super) const UUID: usize = 16;
 
 /// A larger number is invalid, and a length computed from it could not be trusted.
 pub(super) const MOST_DIMENSIONS: usize = 1 << 16;

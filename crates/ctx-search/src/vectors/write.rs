@@ -13,6 +13,7 @@ use super::layout::{HEADER, header, read_header, read_row, row, write_row};
 use super::{Embedding, VectorFile};
 use crate::SegmentId;
 use crate::disk::{self, FileLock};
+use crate::near::KeptVectors;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -155,6 +156,8 @@ impl VectorFile {
         // The embedder is written first: after a crash in between, the vectors may be taken for
         // foreign, but never for another embedder's.
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        // Vectors that are removed here are not to stay there.
+        disk::remove(&KeptVectors::beside(&self.path), "cannot delete the vectors")?;
         if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
             disk::remove(&self.path, "cannot replace the vectors")?;
             self.embedding.write_beside(&self.path)?;

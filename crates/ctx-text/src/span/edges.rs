@@ -32,7 +32,7 @@ pub(super) fn leading(word: &str) -> usize {
             b'-' => next != b'-' && !(at > 0 && bytes.get(at - 1) == Some(&b'-')),
             b'+' | b'^' | b':' | b'!' | b'%' => true,
             b'~' => next != b'/',
-            b'.' => !(next == b'/' || next == b'.' || next.is_ascii_lowercase()),
+            b'.' => !(matches!(next, b'/' | b'.' | b'\\') || next.is_ascii_lowercase()),
             b'\\' => next != b'\\',
             _ => false,
         };

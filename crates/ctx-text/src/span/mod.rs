@@ -20,6 +20,7 @@ pub(crate) use date::is_month;
 pub use date::{day_len, is_time};
 pub use normal::{NormalForm, normal_form, trailing_digits};
 pub use number::{Number, number};
+pub(crate) use path::is_on_windows;
 pub use path::split_line;
 use scan::Scan;
 

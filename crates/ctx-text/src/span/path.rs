@@ -50,9 +50,14 @@ pub fn split_line(word: &str) -> (&str, usize) {
     if is_name && !head.contains(['/', '.']) { (word, 0) } else { (head, line.len()) }
 }
 
+/// Whether a word begins as paths do on Windows alone: `C:\a`, `\\server\a`, `..\a`.
+pub(crate) fn is_on_windows(word: &str) -> bool {
+    WINDOWS.is_match(word)
+}
+
 fn is_path(word: &str, quoted: bool) -> bool {
-    if word.contains('\\') || WINDOWS.is_match(word) {
-        return WINDOWS.is_match(word) && word.len() > 3;
+    if word.contains('\\') || is_on_windows(word) {
+        return is_on_windows(word) && word.len() > 3;
     }
     if !word.contains('/') {
         return is_file(word, quoted);

@@ -16,6 +16,10 @@ fn tokens_are_what_they_look_like() {
             "/etc/nginx/nginx.conf and C:\\Users\\me\\a.txt",
             &["Path /etc/nginx/nginx.conf", "Path C:\\Users\\me\\a.txt"],
         ),
+        (
+            "..\\..\\a.env, .\\build.ps1, \\\\nas\\new.txt; not .\\d+ or a\\nb",
+            &["Path ..\\..\\a.env", "Path .\\build.ps1", "Path \\\\nas\\new.txt"],
+        ),
         ("请修改src/main.rs文件,还有“docs/设计.md”", &["Path src/main.rs", "Path docs/设计.md"]),
         ("打开 设计.md", &["Path 设计.md"]),
         (

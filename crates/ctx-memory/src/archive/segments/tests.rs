@@ -8,6 +8,7 @@ use super::*;
 use crate::archive::{AddOutcome, SegmentMaker};
 use ctx_search::Metadata;
 
+mod kept;
 mod killed;
 
 const NOW: Timestamp = Timestamp(1_770_000_000_000);

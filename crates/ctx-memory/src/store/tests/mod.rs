@@ -10,6 +10,7 @@ use ctx_core::{
 
 mod fact_extraction;
 mod forgotten;
+mod kept;
 mod lost;
 mod maintenance;
 mod models;
