@@ -424,6 +424,8 @@ class MiniSweAgent:
             while not ended.wait(5):
                 os.kill(os.getpid(), signal.SIGINT)
 
+        # A program that was started in the background ignores it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Thread(target=when_held, args=(press,)).start()
         try:
             self.turn(talk, words)

@@ -13,6 +13,7 @@
 pub mod block;
 mod blocking;
 mod embed;
+mod id_table;
 pub mod index;
 pub mod lexical;
 pub mod near;
@@ -27,5 +28,6 @@ pub use blocking::spawn_blocking;
 #[cfg(feature = "transformer")]
 pub use embed::TransformerEmbedder;
 pub use embed::{HashEmbedder, LONGEST, VectorModel, embedded_text, vectors_of};
+pub use id_table::IdTable;
 pub use search::{Fusion, Hit, Query, ScoreParts, SearchIndex, SearchSettings};
 pub use segment::{Metadata, Segment, SegmentId};

@@ -17,7 +17,7 @@ use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
 use super::file::ReadPosition;
-use super::row::{NameLists, ROW, RowEntry};
+use super::row::{NameLists, ROW, RowEntry, id_in};
 use super::segments::Segments;
 use crate::disk;
 
@@ -59,8 +59,10 @@ impl Segments {
         self.damage.duplicates = header.duplicates;
         self.dead = header.duplicates;
         self.kept = rows.len();
-        self.places.reserve(rows.len());
-        self.places.extend(rows.iter().map(|row| row.id).zip(0..));
+        self.places.reserve(rows.len(), id_in(&rows));
+        for (place, _) in (0..).zip(&rows) {
+            self.places.insert(place, id_in(&rows));
+        }
         let age = |(row, place): (&RowEntry, u32)| Reverse((row.since, row.timestamp, place));
         self.ages = rows.iter().zip(0..).map(age).collect();
         self.rows = rows;

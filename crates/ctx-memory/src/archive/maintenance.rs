@@ -6,7 +6,7 @@ use std::ops::Range;
 use ctx_core::{Result, Timestamp};
 
 use super::file::ReadPosition;
-use super::row::RowHeader;
+use super::row::{RowHeader, id_in};
 use super::segments::Segments;
 use crate::disk::{self, FileLock};
 use ctx_search::SegmentId;
@@ -56,7 +56,7 @@ impl Segments {
     }
 
     pub(super) fn remove(&mut self, id: SegmentId) {
-        let Some(place) = self.places.remove(&id) else { return };
+        let Some(place) = self.places.remove(&id, id_in(&self.rows)) else { return };
         if let Some(row) = self.rows.get_mut(place as usize) {
             row.live = false;
         }
@@ -82,14 +82,17 @@ impl Segments {
         let generation = self.file.keep_only(lock, &file, &parts)?;
         self.rows.retain(|row| row.live);
         self.ages.clear();
+        self.places.clear();
         let mut at = 0;
         for (place, row) in self.rows.iter_mut().enumerate() {
             row.offset = at;
             at += u64::from(row.length) + 1;
             // At most as many rows as before, and those had indices.
             let place = u32::try_from(place).unwrap_or(u32::MAX);
-            self.places.insert(row.id, place);
             self.ages.push(Reverse((row.since, row.timestamp, place)));
+        }
+        for (place, _) in (0..).zip(&self.rows) {
+            self.places.insert(place, id_in(&self.rows));
         }
         self.dead = 0;
         self.unreadable.clear();

@@ -49,6 +49,11 @@ pub(crate) struct ArchiveRow<'a> {
 /// The length of a kept row in bytes.
 pub(super) const ROW: usize = 57;
 
+/// Returns the function that gives the id of a row to an [`IdTable`](ctx_search::IdTable).
+pub(super) fn id_in(rows: &[RowEntry]) -> impl Fn(u32) -> SegmentId {
+    |place| rows[place as usize].id
+}
+
 impl RowEntry {
     /// Returns the row as kept: its fields in order, little endian.
     pub(super) fn written(&self) -> [u8; ROW] {

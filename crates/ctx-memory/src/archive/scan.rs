@@ -9,7 +9,7 @@ use ctx_core::Result;
 
 use super::file::ReadPosition;
 use super::lines::LineReader;
-use super::row::RowHeader;
+use super::row::{RowHeader, id_in};
 use super::segments::{Damage, Segments};
 use crate::disk;
 use ctx_search::{Segment, SegmentId};
@@ -29,9 +29,8 @@ impl Segments {
 
     /// Drops all rows, reads the file from its beginning, and records the differences.
     pub(super) fn rescan(&mut self) -> Result<()> {
-        let before = std::mem::take(&mut self.places);
+        let (before, old) = (std::mem::take(&mut self.places), std::mem::take(&mut self.rows));
         let mut changes = std::mem::take(&mut self.changes);
-        self.rows.clear();
         self.kept = 0;
         self.ages.clear();
         self.unreadable.clear();
@@ -44,8 +43,9 @@ impl Segments {
             self.read_on(&file, generation)?;
         }
         let added = std::mem::take(&mut self.changes.added);
-        changes.added.extend(added.into_iter().filter(|id| !before.contains_key(id)));
-        changes.removed.extend(before.into_keys().filter(|id| !self.places.contains_key(id)));
+        changes.added.extend(added.into_iter().filter(|id| before.get(id, id_in(&old)).is_none()));
+        let gone = old.iter().filter(|row| row.live && !self.has(row.id));
+        changes.removed.extend(gone.map(|row| row.id));
         self.changes = changes;
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Segments {
             self.leave_out(offset, line.len() as u64);
             return;
         };
-        if self.places.contains_key(&row.id) {
+        if self.has(row.id) {
             self.damage.duplicates += 1;
             self.dead += 1;
             return;
@@ -89,10 +89,10 @@ impl Segments {
             // A later, readable line holds the same segment.
             self.changes.removed.retain(|id| *id != row.id);
         }
-        self.places.insert(row.id, place);
         self.ages.push(Reverse((row.since, row.timestamp, place)));
         self.changes.added.push(row.id);
         self.rows.push(row);
+        self.places.insert(place, id_in(&self.rows));
     }
 
     /// Records an unreadable line.
@@ -109,8 +109,7 @@ impl Segments {
         let mut found: Vec<Option<Segment>> = ids.iter().map(|_| None).collect();
         let Some(file) = self.file.open()? else { return Ok(found) };
         for (id, found) in ids.iter().zip(&mut found) {
-            let place = self.places.get(id).and_then(|place| self.rows.get(*place as usize));
-            let Some(row) = place else { continue };
+            let Some(row) = self.row(*id) else { continue };
             let line = disk::read_at(&file, row.offset, u64::from(row.length))
                 .map_err(|e| self.file.failed("cannot read", e))?;
             *found = serde_json::from_slice::<Segment>(&line).ok().filter(|s| s.id == *id);

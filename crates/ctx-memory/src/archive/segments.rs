@@ -1,7 +1,7 @@
 //! The segments of one agent.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use foldhash::fast::RandomState;
 
 use super::file::{LinesFile, ReadPosition};
 use super::forgotten::Forgotten;
-use super::row::{ArchiveRow, Names, RowEntry};
+use super::row::{ArchiveRow, Names, RowEntry, id_in};
 use super::source::{AddOutcome, Source};
 use ctx_search::block::is_recalled;
-use ctx_search::{Segment, SegmentId};
+use ctx_search::{IdTable, Segment, SegmentId};
 
 /// The file is rewritten when it holds at least this many dead lines and they are an eighth of all.
 pub(super) const SLACK: usize = 256;
@@ -63,7 +63,8 @@ pub(crate) struct Segments {
     pub(super) rows: Vec<RowEntry>,
     /// The number of rows that are kept for the next start.
     pub(super) kept: usize,
-    pub(super) places: HashMap<SegmentId, u32, RandomState>,
+    /// The rows that are live, by id.
+    pub(super) places: IdTable,
     /// Segments by age, oldest first: time of archiving, time of the message, and index of the row.
     /// May still contain evicted segments.
     pub(super) ages: BinaryHeap<Reverse<(Timestamp, Timestamp, u32)>>,
@@ -101,7 +102,7 @@ impl Segments {
             mark: ReadPosition::default(),
             rows: Vec::new(),
             kept: 0,
-            places: HashMap::default(),
+            places: IdTable::default(),
             ages: BinaryHeap::new(),
             names: Names::default(),
             dead: 0,
@@ -120,6 +121,16 @@ impl Segments {
         Ok(segments)
     }
 
+    /// Returns the row of a segment, unless it was evicted.
+    pub(super) fn row(&self, id: SegmentId) -> Option<&RowEntry> {
+        self.rows.get(self.places.get(&id, id_in(&self.rows))? as usize)
+    }
+
+    /// Whether the archive has a segment that was not evicted.
+    pub(super) fn has(&self, id: SegmentId) -> bool {
+        self.row(id).is_some()
+    }
+
     /// The segments without their texts, in the order of the file.
     pub(crate) fn rows(&self) -> impl Iterator<Item = ArchiveRow<'_>> {
         self.rows.iter().filter(|row| row.live).filter_map(|row| self.names.show(row))
@@ -132,7 +143,7 @@ impl Source for Segments {
         if segment.content.trim().is_empty() || is_recalled(&segment.content) {
             return Ok(AddOutcome::Empty);
         }
-        if self.places.contains_key(&id) || self.waiting.contains(&id) {
+        if self.has(id) || self.waiting.contains(&id) {
             return Ok(AddOutcome::Duplicate);
         }
         if self.forgotten.contains(id) {
@@ -162,8 +173,9 @@ impl Source for Segments {
         }
         let lock = self.begin()?;
         // Another process may have written it first.
-        let places = &self.places;
-        self.pending.retain(|(id, _)| !places.contains_key(id));
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.retain(|(id, _)| !self.has(*id));
+        self.pending = pending;
         // Another process may have forgotten it.
         self.forgotten.refresh()?;
         let Self { forgotten, pending, changes, .. } = self;
@@ -197,21 +209,18 @@ impl Source for Segments {
 
     fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         let mut found = self.read_all(ids)?;
-        let missed = |(id, segment): (&SegmentId, &Option<Segment>)| {
-            segment.is_none() && self.places.contains_key(id)
-        };
+        let missed =
+            |(id, segment): (&SegmentId, &Option<Segment>)| segment.is_none() && self.has(*id);
         if ids.iter().zip(&found).any(missed) {
             self.rescan()?;
             found = self.read_all(ids)?;
             // Their lines look valid but are not segments. They are marked, because otherwise each
             // request for one would scan the whole file. A later line may hold the same text.
-            let places = &self.places;
-            let left = ids
-                .iter()
-                .zip(&found)
-                .filter(|(id, segment)| segment.is_none() && places.contains_key(id));
+            let left =
+                ids.iter().zip(&found).filter(|(id, segment)| segment.is_none() && self.has(**id));
+            let left: Vec<SegmentId> = left.map(|(id, _)| *id).collect();
             let spoiled = self.spoiled.len();
-            self.spoiled.extend(left.map(|(id, _)| *id));
+            self.spoiled.extend(left);
             if self.spoiled.len() > spoiled {
                 self.rescan()?;
                 found = self.read_all(ids)?;
@@ -230,7 +239,7 @@ impl Source for Segments {
         // The ids are written first: if the process is killed, nothing that was erased can be added
         // again.
         self.forgotten.add(&lock, ids)?;
-        let there: Vec<_> = ids.iter().filter(|id| self.places.contains_key(id)).copied().collect();
+        let there: Vec<_> = ids.iter().filter(|id| self.has(**id)).copied().collect();
         if there.is_empty() && self.dead == 0 && self.unreadable.is_empty() {
             // Every line that is left belongs to a segment that stays.
             self.file.remove_aside(&lock)?;
@@ -257,7 +266,7 @@ impl Source for Segments {
     }
 
     fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
-        let row = self.rows.get(*self.places.get(&id)? as usize)?;
+        let row = self.row(id)?;
         Some((row.offset, row.length))
     }
 }

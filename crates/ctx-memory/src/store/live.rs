@@ -6,7 +6,7 @@ use crate::{MemorySettings, Vectors};
 use ctx_search::lexical::Scores;
 use ctx_search::near::{Direction, EXACT_UP_TO, Rows};
 use ctx_search::search::top_rows;
-use ctx_search::{Hit, Query, SearchIndex, Segment, SegmentId};
+use ctx_search::{Hit, IdTable, Query, SearchIndex, Segment, SegmentId};
 
 /// The number of top lexical rows whose cosine is also computed if there are too many vectors for all.
 const BY_WORDS: usize = 256;
@@ -27,7 +27,8 @@ const LONGEST_TURN: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) index: SearchIndex,
-    rows: HashMap<SegmentId, u32>,
+    /// The rows that were not removed, by id.
+    rows: IdTable,
     /// By row: the segment's place in the archive, if known.
     places: Vec<Option<(u64, u32)>>,
     /// Segments that were added and are not on disk.
@@ -45,12 +46,17 @@ pub(super) struct Live {
     pub(super) numbering: u64,
 }
 
+/// Returns the function that gives the id of a row to an [`IdTable`].
+fn id_in(index: &SearchIndex) -> impl Fn(u32) -> SegmentId {
+    |row| index.ids()[row as usize]
+}
+
 impl Live {
     pub(super) fn new(settings: &MemorySettings, numbering: u64) -> Self {
         Self {
             index: SearchIndex::new(settings.search.clone()),
             hashed: matches!(settings.vectors, Vectors::Hash),
-            rows: HashMap::new(),
+            rows: IdTable::default(),
             pending: HashMap::new(),
             numbering,
             exact_up_to: EXACT_UP_TO,
@@ -59,12 +65,12 @@ impl Live {
     }
 
     /// Records a row of the index.
-    pub(super) fn add(&mut self, id: SegmentId, row: u32) {
-        self.rows.insert(id, row);
+    pub(super) fn add(&mut self, row: u32) {
+        self.rows.insert(row, id_in(&self.index));
     }
 
     pub(super) fn row(&self, id: SegmentId) -> Option<u32> {
-        self.rows.get(&id).copied()
+        self.rows.get(&id, id_in(&self.index))
     }
 
     pub(super) fn id(&self, row: u32) -> Option<SegmentId> {
@@ -88,7 +94,7 @@ impl Live {
     ) {
         self.places.resize(self.index.row_count(), None);
         for id in ids {
-            if let Some(&row) = self.rows.get(&id)
+            if let Some(row) = self.row(id)
                 && let Some(known) = self.places.get_mut(row as usize)
             {
                 *known = place(id);
@@ -98,7 +104,7 @@ impl Live {
 
     pub(super) fn remove(&mut self, id: SegmentId) {
         self.pending.remove(&id);
-        if let Some(row) = self.rows.remove(&id) {
+        if let Some(row) = self.rows.remove(&id, id_in(&self.index)) {
             self.index.remove(row);
         }
     }
@@ -106,7 +112,7 @@ impl Live {
     /// Returns the previous and next turn of a segment in its session.
     pub(super) fn neighbours(&self, id: SegmentId) -> Vec<SegmentId> {
         let rows = self.row(id).map_or([None, None], |row| self.index.neighbours_of(row));
-        let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
+        let there = |row: u32| self.id(row).filter(|id| self.row(*id).is_some());
         rows.into_iter().flatten().filter_map(there).collect()
     }
 
@@ -116,7 +122,7 @@ impl Live {
         let after = |row: &u32| self.index.neighbours_of(*row)[1];
         let rows = std::iter::successors(self.row(id).as_ref().and_then(after), after);
         let rows = rows.take_while(|row| !self.index.is_by_user(*row)).take(LONGEST_TURN);
-        let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
+        let there = |row: u32| self.id(row).filter(|id| self.row(*id).is_some());
         let mut replies: Vec<_> = rows.filter_map(there).collect();
         replies.reverse();
         replies.truncate(REPLIES);

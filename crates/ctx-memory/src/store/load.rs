@@ -60,13 +60,13 @@ impl Inner {
         live.exact_up_to = self.live().exact_up_to;
         source.each_row(&mut |row| {
             let at = live.index.add_row(row.id, row.session, row.timestamp, row.speaker);
-            live.add(row.id, at);
+            live.add(at);
         });
         self.load_words(&mut live, source, indexer)?;
         for segment in pending {
             if live.row(segment.id).is_none() {
                 let row = live.index.add(&segment);
-                live.add(segment.id, row);
+                live.add(row);
                 live.pending.insert(segment.id, segment);
             }
         }
@@ -146,7 +146,7 @@ impl Inner {
             let mut live = self.live_mut();
             let row =
                 live.index.add_row(segment.id, &segment.session_id, segment.timestamp, speaker);
-            live.add(segment.id, row);
+            live.add(row);
             if is_pending && self.folder.is_some() {
                 live.pending.insert(segment.id, segment.clone());
             }

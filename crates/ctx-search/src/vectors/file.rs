@@ -6,18 +6,15 @@
 //! are [`VectorFault`]s. Each is reported once, and the next write repairs it.
 
 use ctx_core::text::Slice;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
-use foldhash::fast::RandomState;
 
 use super::layout::{HEADER, UUID, read_header, read_row, row};
 use super::{Embedding, VectorFault};
-use crate::{SegmentId, disk};
+use crate::{IdTable, SegmentId, disk};
 
 /// The vectors of one agent's segments.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub struct VectorFile {
     pub(super) values: Vec<f32>,
     pub(super) held_from: usize,
     is_released: bool,
-    pub(super) places: HashMap<SegmentId, u32, RandomState>,
+    pub(super) places: IdTable,
     faults: Vec<VectorFault>,
     /// The first row that is not in the file yet.
     pub(super) written: usize,
@@ -48,6 +45,11 @@ impl Unwritten {
     fn iter(&self, dimensions: usize) -> impl Iterator<Item = (SegmentId, &[f32])> {
         self.ids.iter().copied().zip(self.values.chunks_exact(dimensions.max(1)))
     }
+}
+
+/// Returns the function that gives the id at a place to an [`IdTable`].
+fn id_in(ids: &[SegmentId]) -> impl Fn(u32) -> SegmentId {
+    |place| ids[place as usize]
 }
 
 /// Takes a vector of the file.
@@ -133,7 +135,7 @@ impl VectorFile {
             values: Vec::new(),
             held_from: 0,
             is_released: false,
-            places: HashMap::default(),
+            places: IdTable::default(),
             faults: Vec::new(),
             written: 0,
             length: None,
@@ -167,12 +169,13 @@ impl VectorFile {
 
     /// Whether a segment has a vector.
     pub fn contains(&self, id: SegmentId) -> bool {
-        self.places.contains_key(&id)
+        self.places.get(&id, id_in(&self.ids)).is_some()
     }
 
     /// Returns a segment's vector, while it is [in memory](Self::release).
     pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
-        let place = (*self.places.get(&id)? as usize).checked_sub(self.held_from)?;
+        let place = self.places.get(&id, id_in(&self.ids))? as usize;
+        let place = place.checked_sub(self.held_from)?;
         let at = place * self.embedding.dimensions;
         self.values.get(at..at + self.embedding.dimensions)
     }
@@ -227,10 +230,11 @@ impl VectorFile {
 
     /// Removes and returns the vectors that are not in the file yet.
     pub(super) fn unwritten(&mut self) -> Unwritten {
-        let ids = self.ids.split_off(self.written.min(self.ids.len()));
-        for id in &ids {
-            self.places.remove(id);
+        let written = self.written.min(self.ids.len());
+        for id in self.ids.slice(written..) {
+            self.places.remove(id, id_in(&self.ids));
         }
+        let ids = self.ids.split_off(written);
         let held = (self.ids.len() - self.held_from) * self.embedding.dimensions;
         let values = self.values.split_off(held.min(self.values.len()));
         Unwritten { ids, values }
@@ -267,12 +271,22 @@ impl VectorFile {
 
     /// Returns false if the segment has a vector.
     pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) -> bool {
-        let Ok(place) = u32::try_from(self.ids.len()) else { return false };
-        let Entry::Vacant(vacant) = self.places.entry(id) else { return false };
-        vacant.insert(place);
-        self.ids.push(id);
+        if !self.push(id) {
+            return false;
+        }
         self.values.extend_from_slice(vector);
         true
+    }
+
+    /// Adds an id. Returns false if it is there.
+    fn push(&mut self, id: SegmentId) -> bool {
+        let Ok(place) = u32::try_from(self.ids.len()) else { return false };
+        self.ids.push(id);
+        let is_new = self.places.insert(place, id_in(&self.ids));
+        if !is_new {
+            self.ids.pop();
+        }
+        is_new
     }
 
     fn load(
@@ -307,10 +321,10 @@ impl VectorFile {
         let mut bytes = vec![0; size];
         let mut not_finite = 0;
         self.ids.reserve(whole);
+        self.places.reserve(whole, id_in(&[]));
         self.values.reserve(if hold { whole.saturating_mul(dimensions) } else { dimensions });
         let mut read = known.len().min(whole);
-        self.ids.extend(known.iter().take(read));
-        self.places.extend(known.iter().copied().take(read).zip(0..));
+        known.iter().take(read).for_each(|id| _ = self.push(*id));
         reader.seek(SeekFrom::Current((read * size) as i64)).map_err(|e| failed(&self.path, e))?;
         while read < whole {
             match reader.read_exact(&mut bytes) {
@@ -322,16 +336,10 @@ impl VectorFile {
             let start = self.values.len();
             match read_row(&bytes, &mut self.values) {
                 Some(id) => {
-                    let place = u32::try_from(self.ids.len());
-                    let is_new = match (self.places.entry(id), place) {
-                        (Entry::Vacant(vacant), Ok(place)) => {
-                            vacant.insert(place);
-                            self.ids.push(id);
-                            each(id, &self.values[start..]);
-                            true
-                        }
-                        _ => false,
-                    };
+                    let is_new = self.push(id);
+                    if is_new {
+                        each(id, &self.values[start..]);
+                    }
                     if !(hold && is_new) {
                         self.values.truncate(start);
                     }
