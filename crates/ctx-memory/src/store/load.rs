@@ -11,6 +11,7 @@ use super::indexer::Indexer;
 use super::live::Live;
 use super::vectors::hashed;
 use crate::archive::{Changes, Segments, Source};
+use ctx_search::lexical::Postings;
 use ctx_search::near::Rows;
 use ctx_search::search::Speaker;
 use ctx_search::{Segment, SegmentId};
@@ -91,16 +92,14 @@ impl Inner {
         indexer: &mut Indexer,
     ) -> Result<()> {
         let stored = indexer.open(self, live);
-        let missing: Vec<u32> = match &stored {
-            Some(stored) => {
-                let keys = stored.keys();
-                let is_missing = |row: &u32| {
-                    !live.id(*row).is_some_and(|id| keys.contains(&ctx_search::index::key_of(id)))
-                };
-                (0..live.index.row_count() as u32).filter(is_missing).collect()
+        let mut has_words = vec![false; live.index.row_count()];
+        for owner in stored.iter().flat_map(|stored| stored.owners()) {
+            if let Some(has) = has_words.get_mut(*owner as usize) {
+                *has = true;
             }
-            None => (0..live.index.row_count() as u32).collect(),
-        };
+        }
+        let missing: Vec<u32> =
+            (0..).zip(&has_words).filter(|(_, has)| !**has).map(|(row, _)| row).collect();
         if let Some(stored) = stored {
             live.index.publish(stored, 0);
         }
