@@ -44,6 +44,8 @@ pub(crate) struct ArchiveRow<'a> {
     pub timestamp: Timestamp,
     /// Its speaker.
     pub speaker: Speaker<'a>,
+    /// The offset and the length of its line, without the line break, if it is in a file.
+    pub place: Option<(u64, u32)>,
 }
 
 /// The length of a kept row in bytes.
@@ -211,6 +213,7 @@ impl Names {
             session: self.sessions.get(row.session as usize)?,
             timestamp: row.timestamp,
             speaker: Speaker::new(role, name, row.subject),
+            place: Some((row.offset, row.length)),
         })
     }
 

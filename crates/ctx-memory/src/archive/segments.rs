@@ -261,6 +261,10 @@ impl Source for Segments {
         self.rows().for_each(each);
     }
 
+    fn count(&self) -> usize {
+        self.places.len()
+    }
+
     fn unreadable(&self) -> usize {
         self.damage.unreadable
     }

@@ -74,6 +74,9 @@ pub(crate) trait Source: Debug + Send {
     /// Visits the segments without their texts, in order.
     fn each_row(&self, each: &mut dyn FnMut(ArchiveRow<'_>));
 
+    /// The number of segments.
+    fn count(&self) -> usize;
+
     /// The number of unreadable lines.
     fn unreadable(&self) -> usize {
         0

@@ -1,18 +1,18 @@
 //! Writes the index on disk in batches.
 
 use ctx_core::text::Slice;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
-use foldhash::{HashMap, HashMapExt};
 
 use super::Inner;
 use super::live::Live;
 use super::load::Shared;
-use ctx_search::SegmentId;
 use ctx_search::index::{Batch, DiskIndex, Piece, WriteOutcome, index_folder, key_of};
 use ctx_search::search::lexical_head;
+use ctx_search::{IdTable, SegmentId};
 
 /// The maximum number of segments per write; each batch can be searched after its commit.
 const CHUNK: usize = 50_000;
@@ -21,13 +21,16 @@ const CHUNK: usize = 50_000;
 const LARGE: usize = 5_000;
 
 /// The index on disk and its state.
+#[derive(Default)]
 pub(super) struct Indexer {
     folder: Option<PathBuf>,
     disk: Option<DiskIndex>,
     stored: Option<Shared>,
-    /// The rows of the segments, by key, as last numbered.
-    rows: HashMap<u64, u32>,
-    known: usize,
+    /// The keys of the segments, by row, and their rows, as last numbered.
+    keys: Vec<u64>,
+    rows: IdTable,
+    /// Whether a segment was removed and added again, so that two rows have its key.
+    has_repeated: bool,
     numbering: u64,
 }
 
@@ -52,7 +55,7 @@ struct IndexBatch {
 
 impl Indexer {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, disk: None, stored: None, rows: HashMap::new(), known: 0, numbering: 0 }
+        Self { folder, ..Self::default() }
     }
 
     /// Opens the index for newly numbered rows. Returns `None` and warns if no usable index exists.
@@ -93,8 +96,17 @@ impl Indexer {
         if self.disk.is_none() {
             self.disk = Some(DiskIndex::open(folder)?);
         }
-        let rows = &self.rows;
-        let read = |disk: &DiskIndex| disk.snapshot(|key| rows.get(&key).copied()).map(Arc::new);
+        let (keys, rows, last) = (&self.keys, &self.rows, Cell::new(0_u32));
+        // Pieces are mostly in the order of the rows.
+        let is_near = |row: &u32| !self.has_repeated && keys.get(*row as usize).is_some();
+        let row_of = |key: u64| {
+            let near = [last.get(), last.get().saturating_add(1)].into_iter().filter(is_near);
+            let mut near = near.filter(|row| keys[*row as usize] == key);
+            let row = near.next().or_else(|| rows.get(&key, |row| keys[row as usize]))?;
+            last.set(row);
+            Some(row)
+        };
+        let read = |disk: &DiskIndex| disk.snapshot(row_of).map(Arc::new);
         self.disk.as_ref().map(read).transpose()
     }
 
@@ -103,12 +115,22 @@ impl Indexer {
         if self.numbering != live.numbering {
             self.numbering = live.numbering;
             self.rows.clear();
-            self.known = 0;
+            self.keys.clear();
+            self.has_repeated = false;
         }
-        let ids = live.index.ids();
-        let new = ids.slice(self.known..);
-        self.rows.extend(new.iter().map(|id| key_of(*id)).zip(self.known as u32..));
-        self.known = ids.len();
+        let known = self.keys.len();
+        self.keys.extend(live.index.ids().slice(known..).iter().map(|id| key_of(*id)));
+        let keys = &self.keys;
+        let key_at = |row: u32| keys[row as usize];
+        self.rows.reserve(keys.len() - known, key_at);
+        for (row, key) in (known as u32..).zip(keys.slice(known..)) {
+            if !self.rows.insert(row, key_at) {
+                // The older row was removed.
+                self.rows.remove(key, key_at);
+                self.rows.insert(row, key_at);
+                self.has_repeated = true;
+            }
+        }
     }
 
     /// Deletes the index, including its terms.

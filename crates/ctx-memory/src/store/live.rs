@@ -2,6 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt};
 
+use crate::archive::Source;
 use crate::{MemorySettings, Vectors};
 use ctx_search::lexical::Scores;
 use ctx_search::near::{Direction, EXACT_UP_TO, Rows};
@@ -84,6 +85,34 @@ impl Live {
     /// Returns a segment's place in the archive, if known.
     pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         self.places.get(self.row(id)? as usize).copied().flatten()
+    }
+
+    /// Makes room for so many more rows.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.rows.reserve(more, id_in(&self.index));
+    }
+
+    /// Returns the row of a segment, which is probably the one after `last`: lists of segments are mostly
+    /// in the order of the rows.
+    pub(super) fn row_after(&self, last: Option<u32>, id: SegmentId) -> Option<u32> {
+        let next = last.map_or(0, |last| last.saturating_add(1));
+        if self.index.removed() == 0 && self.id(next) == Some(id) {
+            Some(next)
+        } else {
+            self.row(id)
+        }
+    }
+
+    /// Records the places of all segments of the source.
+    pub(super) fn locate_all(&mut self, source: &dyn Source) {
+        self.places.resize(self.index.row_count(), None);
+        let mut row = None;
+        source.each_row(&mut |of| {
+            row = self.row_after(row, of.id);
+            if let Some(known) = row.and_then(|row| self.places.get_mut(row as usize)) {
+                *known = of.place;
+            }
+        });
     }
 
     /// Records the places of segments.

@@ -59,6 +59,7 @@ impl Inner {
         let damaged = source.unreadable();
         let mut live = Live::new(&self.settings, numbering);
         live.exact_up_to = self.live().exact_up_to;
+        live.reserve(source.count());
         source.each_row(&mut |row| {
             let at = live.index.add_row(row.id, row.session, row.timestamp, row.speaker);
             live.add(at);
@@ -73,7 +74,7 @@ impl Inner {
         }
         self.load_vectors(&mut live, source)?;
         let ids = live.index.ids().to_vec();
-        live.locate(ids.iter().copied(), |id| source.place(id));
+        live.locate_all(source);
         if self.warn_of_damage(source, damaged) {
             // Some lines turned out not to be segments.
             let is_there =

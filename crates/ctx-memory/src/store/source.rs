@@ -95,7 +95,12 @@ impl Source for InMemorySegments {
                 session: &segment.session_id,
                 timestamp: segment.timestamp,
                 speaker: Speaker::of(segment),
+                place: None,
             });
         }
+    }
+
+    fn count(&self) -> usize {
+        self.places.len()
     }
 }

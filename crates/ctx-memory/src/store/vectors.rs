@@ -80,7 +80,11 @@ impl Inner {
         let mut rows = Rows::new(embedding.as_ref().map_or(0, |embedding| embedding.dimensions));
         match (file.as_mut(), &self.folder, embedding) {
             (Some(file), ..) => {
-                let each = |id, vector: &[f32]| rows.add_next(live.row(id), vector);
+                let mut row = None;
+                let each = |id, vector: &[f32]| {
+                    row = live.row_after(row, id);
+                    rows.add_next(row, vector);
+                };
                 if let Err(error) = file.each(each) {
                     self.warn(format!("cannot read the vectors: {error}"));
                 }
@@ -110,13 +114,24 @@ impl Inner {
         live: &Live,
         rows: &mut Rows,
     ) -> Result<VectorFile> {
+        let rows_of = |kept| {
+            let mut row = None;
+            Rows::kept(kept, |id| {
+                row = live.row_after(row, id);
+                row
+            })
+        };
         let kept = KeptVectors::open(&KeptVectors::beside(path), embedding.dimensions);
         let kept = kept.filter(|kept| VectorFile::begins_with(path, &embedding, kept.ids()));
         let known = kept.as_ref().map_or(Vec::new(), |kept| kept.ids().to_vec());
         if let Some(kept) = kept {
-            *rows = Rows::kept(kept, |id| live.row(id));
+            *rows = rows_of(kept);
         }
-        let each = |id, vector: &[f32]| rows.add_next(live.row(id), vector);
+        let mut row = None;
+        let each = |id, vector: &[f32]| {
+            row = live.row_after(row, id);
+            rows.add_next(row, vector);
+        };
         let mut opened = VectorFile::read_after(path, embedding, &known, each)?;
         opened.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
         opened.release();
@@ -128,7 +143,7 @@ impl Inner {
                 // From here on they are mapped.
                 Ok(()) => {
                     if let Some(kept) = KeptVectors::open(&path, rows.dimensions()) {
-                        *rows = Rows::kept(kept, |id| live.row(id));
+                        *rows = rows_of(kept);
                     }
                 }
                 Err(error) => self.warn(format!("the next start reads all vectors: {error}")),

@@ -95,8 +95,8 @@ fn mapped(path: &Path) -> io::Result<OwnedBytes> {
 
 impl Rows {
     /// Returns the kept vectors, with the row that `row_of` gives for each.
-    pub fn kept(kept: KeptVectors, row_of: impl Fn(SegmentId) -> Option<u32>) -> Self {
-        let rows: Vec<Option<u32>> = kept.ids.iter().map(|id| row_of(*id)).collect();
+    pub fn kept(kept: KeptVectors, row_of: impl FnMut(SegmentId) -> Option<u32>) -> Self {
+        let rows: Vec<Option<u32>> = kept.ids.iter().copied().map(row_of).collect();
         Self::with(kept, &rows)
     }
 
