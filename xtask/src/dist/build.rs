@@ -13,7 +13,9 @@ use super::Platform;
 const SQLITE_FLAGS: &str = "-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS -USQLITE_ENABLE_RTREE \
                             -USQLITE_ENABLE_DBSTAT_VTAB -USQLITE_ENABLE_STAT4 -USQLITE_SOUNDEX \
                             -DSQLITE_OMIT_SHARED_CACHE -DSQLITE_OMIT_DEPRECATED -DSQLITE_OMIT_TRACE \
-                            -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_COMPILEOPTION_DIAGS";
+                            -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_COMPILEOPTION_DIAGS \
+                            -DSQLITE_OMIT_AUTHORIZATION -DSQLITE_OMIT_INTEGRITY_CHECK \
+                            -DSQLITE_OMIT_GET_TABLE -DSQLITE_OMIT_COMPLETE -DSQLITE_OMIT_PROGRESS_CALLBACK";
 
 const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.13.0"];
 /// Maximum size of the binary for Linux, in bytes.

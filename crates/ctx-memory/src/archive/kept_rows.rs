@@ -7,17 +7,15 @@
 //! The file is derived. If it is missing, damaged, or of an archive that was rewritten since, the
 //! archive is read from its beginning.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::io::{self, BufReader, Read, Write};
-use std::ops::Range;
 use std::path::PathBuf;
 
 use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
 use super::file::ReadPosition;
-use super::row::{NameLists, ROW, RowEntry, id_in};
+use super::row::{Names, ROW, RowEntry, id_in};
 use super::segments::Segments;
 use crate::disk;
 
@@ -28,11 +26,13 @@ const UNKEPT: usize = 8_192;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Header<'a> {
-    position: Cow<'a, ReadPosition>,
+struct Header {
+    position: ReadPosition,
     rows: usize,
-    names: NameLists<'a>,
-    unreadable: Cow<'a, [Range<u64>]>,
+    /// The sessions, roles and speakers, by number.
+    names: [Vec<String>; 3],
+    /// Where unreadable lines begin and end.
+    unreadable: Vec<(u64, u64)>,
     unreadable_lines: usize,
     duplicates: usize,
 }
@@ -52,9 +52,9 @@ impl Segments {
     pub(super) fn take_kept(&mut self) {
         // Without it, the archive itself is read.
         let Ok(Some((header, rows))) = self.read_kept() else { return };
-        self.mark = header.position.into_owned();
-        self.names = header.names.into();
-        self.unreadable = header.unreadable.into_owned();
+        self.mark = header.position;
+        self.names = Names::of(header.names);
+        self.unreadable = header.unreadable.into_iter().map(|(start, end)| start..end).collect();
         self.damage.unreadable = header.unreadable_lines;
         self.damage.duplicates = header.duplicates;
         self.dead = header.duplicates;
@@ -68,7 +68,7 @@ impl Segments {
         self.rows = rows;
     }
 
-    fn read_kept(&self) -> io::Result<Option<(Header<'static>, Vec<RowEntry>)>> {
+    fn read_kept(&self) -> io::Result<Option<(Header, Vec<RowEntry>)>> {
         let mut file = BufReader::with_capacity(256 << 10, disk::open(self.kept_path())?);
         let (mut magic, mut expected, mut length) = ([0; 8], [0; 4], [0; 4]);
         for bytes in [&mut magic[..], &mut expected, &mut length] {
@@ -81,7 +81,7 @@ impl Segments {
         (&mut file).take(u32::from_le_bytes(length).into()).read_to_end(&mut header)?;
         let mut sum = crc32fast::Hasher::new();
         sum.update(&header);
-        let header: Header<'static> = serde_json::from_slice(&header)?;
+        let header: Header = serde_json::from_slice(&header)?;
         let mut rows = Vec::with_capacity(header.rows.min(1 << 20));
         let mut bytes = [0; ROW];
         for _ in 0..header.rows {
@@ -105,10 +105,10 @@ impl Segments {
         }
         let _lock = self.file.lock()?;
         let header = Header {
-            position: Cow::Borrowed(&self.mark),
+            position: self.mark.clone(),
             rows: self.rows.len(),
             names: self.names.lists(),
-            unreadable: Cow::Borrowed(&self.unreadable),
+            unreadable: self.unreadable.iter().map(|lines| (lines.start, lines.end)).collect(),
             unreadable_lines: self.damage.unreadable,
             duplicates: self.damage.duplicates,
         };

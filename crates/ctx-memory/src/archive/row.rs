@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ctx_core::{Role, Timestamp};
 use foldhash::fast::RandomState;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use ctx_search::SegmentId;
@@ -109,26 +109,6 @@ impl RowEntry {
     }
 }
 
-/// The lists of names, by number.
-#[derive(Serialize, Deserialize)]
-pub(super) struct NameLists<'a> {
-    sessions: Vec<Cow<'a, str>>,
-    roles: Cow<'a, [Role]>,
-    speakers: Vec<Cow<'a, str>>,
-}
-
-impl From<NameLists<'_>> for Names {
-    fn from(lists: NameLists<'_>) -> Self {
-        let sessions: Vec<Arc<str>> = lists.sessions.iter().map(|name| (&**name).into()).collect();
-        Self {
-            ordinals: sessions.iter().cloned().zip(0..).collect(),
-            sessions,
-            roles: lists.roles.into_owned(),
-            speakers: lists.speakers.iter().map(|name| (&**name).into()).collect(),
-        }
-    }
-}
-
 /// Names that many rows share.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -194,14 +174,22 @@ impl Names {
         })
     }
 
-    pub(super) fn lists(&self) -> NameLists<'_> {
-        fn borrowed(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {
-            names.iter().map(|name| Cow::Borrowed(&**name)).collect()
-        }
-        NameLists {
-            sessions: borrowed(&self.sessions),
-            roles: Cow::Borrowed(&self.roles),
-            speakers: borrowed(&self.speakers),
+    /// Returns the names of sessions, roles and speakers, by number.
+    pub(super) fn lists(&self) -> [Vec<String>; 3] {
+        let owned = |names: &[Arc<str>]| names.iter().map(|name| name.to_string()).collect();
+        let roles = self.roles.iter().map(|role| role.name().to_owned()).collect();
+        [owned(&self.sessions), roles, owned(&self.speakers)]
+    }
+
+    /// Returns the names in these lists.
+    pub(super) fn of([sessions, roles, speakers]: [Vec<String>; 3]) -> Self {
+        let shared = |names: Vec<String>| names.into_iter().map(Arc::from).collect();
+        let sessions: Vec<Arc<str>> = shared(sessions);
+        Self {
+            ordinals: sessions.iter().cloned().zip(0..).collect(),
+            sessions,
+            roles: roles.iter().map(|role| Role::from_name(role)).collect(),
+            speakers: shared(speakers),
         }
     }
 
