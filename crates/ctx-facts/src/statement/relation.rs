@@ -149,11 +149,10 @@ impl<'a> Comparison<'a> {
         let (new, old) = (self.new, self.old);
         let corrects = |one: &Statement| one.is_news() || one.has(Cue::Correction);
         let limits = |one: &Statement| one.values.iter().any(|value| value.kind.unit().is_some());
-        !new.gist.negated.is_empty()
-            && new.gist.negated == old.gist.negated
-            && (!corrects(new) || corrects(old))
-            && !self.choice
-            && !(limits(new) && limits(old))
+        let forbid_same = !new.gist.negated.is_empty() && new.gist.negated == old.gist.negated;
+        let is_correction = corrects(new) && !corrects(old);
+        let are_limits = limits(new) && limits(old);
+        forbid_same && !is_correction && !are_limits && !self.choice
     }
 
     /// Whether both fill a slot that a project has once, and the later one says that it is new.

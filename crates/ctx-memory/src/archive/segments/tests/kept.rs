@@ -20,7 +20,7 @@ impl House {
             name: Some("Ann".into()),
             session_id: "other".into(),
             role: Role::ToolResult,
-            metadata: Metadata { call: Some("read a.rs".into()), ..Metadata::default() },
+            metadata: Metadata { call: Some("read a.rs".into()) },
             ..segment(MANY, "by a tool")
         };
         let mut segments = house.open();
