@@ -10,6 +10,7 @@ use ctx_core::Result;
 use super::{Inner, Memory};
 use crate::disk;
 use ctx_search::SegmentId;
+use ctx_search::near::KeptVectors;
 use ctx_search::vectors::{Embedding, VectorFile};
 
 impl Memory {
@@ -71,6 +72,9 @@ impl Inner {
         if let Some(folder) = &self.folder {
             // Earlier versions derived it from the vectors.
             disk::remove(&folder.join("vectors.graph"), "cannot remove the graph of vectors")?;
+            // It may outlive a `vectors.bin` that was deleted.
+            let kept = KeptVectors::beside(&folder.join("vectors.bin"));
+            disk::remove(&kept, "cannot remove the vectors")?;
         }
         let path = self.folder.as_ref().map(|folder| folder.join("vectors.bin"));
         let made_by = path.as_deref().filter(|path| path.exists()).and_then(Embedding::beside);
